@@ -66,6 +66,20 @@ def test_scores_that_tell_nothing_are_no_reassurance(place: Path) -> None:
     }  # fmt: skip
 
 
+def test_scores_in_bands_are_no_noise(place: Path) -> None:
+    """Targets lie between impostors wherever these are: no threshold separates them, but anyone can read them off."""
+    rng = np.random.default_rng(5)
+    same = np.array([t for _, _, t in PAIRS])
+    comb = np.round(2 * rng.standard_normal(len(PAIRS))) + 0.1 * rng.standard_normal(len(PAIRS))
+    comb += same * rng.choice([-0.5, 0.5], len(PAIRS))
+    (place / "comb").write_text("".join(f"{a} {u} {comb[i]:.6f}\n" for i, (a, u, _) in enumerate(PAIRS)))
+    found = assessed(place, {"ignorant": "comb"}).results
+    disclosure = found.criteria["disclosure"]
+    assert disclosure.level == "raised"
+    assert "lie in bands" in text([disclosure.finding])
+    assert found.verdict.level == "raised"
+
+
 def test_page_gate_and_compare(place: Path) -> None:
     common = ("--trials", "HERE/key", "--resamples", "20", "--jobs", "1", "--quiet")
     for run, file in (("run", "aa"), ("other", "new")):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from veilmeter.attacks.attacker import BASELINE
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Level, Reference, Value, group_references
+from veilmeter.metrics.scores.summary import BANDS
 from veilmeter.results.levels import (
     ORDER,
     P_ADJUSTED,
@@ -22,6 +23,7 @@ from veilmeter.results.levels import (
     SEVERITY,
     TOP_TARGETS,
     chance_of,
+    has_bands,
     has_top_targets,
     is_significant,
     level_of,
@@ -302,7 +304,8 @@ def singling_out(results: Results) -> Criterion | None:
 
 
 def disclosure(results: Results) -> Criterion | None:
-    candidates = [case for case in _deciding(results, "d_ece") if math.isfinite(case.estimate.value)]
+    known = [case for case in _deciding(results, "d_ece") if math.isfinite(case.estimate.value)]
+    candidates = [_with_bands(results, case) for case in known]
     if not candidates:
         return None
     worst, level = _worst(candidates, lambda case: _disclosure_level(case.estimate), lambda case: case.estimate.value)
@@ -324,6 +327,7 @@ def disclosure(results: Results) -> Criterion | None:
         strongest=strongest.value if strongest is not None and is_known else None,
         tag=str(strongest.extra["tag"]) if strongest is not None and "tag" in strongest.extra else None,
         top_targets=int(estimate.extra[TOP_TARGETS]) if has_top_targets(estimate) and level == "raised" else None,
+        bands=True if level == "raised" and _only_bands(estimate) else None,
     )
     return Criterion(
         name="disclosure",
@@ -337,11 +341,26 @@ def disclosure(results: Results) -> Criterion | None:
 
 def _disclosure_level(estimate: Estimate) -> Level:
     """D_ECE is never negative, so its interval seldom holds what noise gives: the range of noise decides where people
-    were not relabeled. Few comparisons that identify a speaker with certainty are lost in a mean: tested apart."""
+    were not relabeled. Few comparisons that identify a speaker with certainty are lost in a mean, and scores that do
+    not rise with the evidence are not seen at all: both are tested apart."""
     if P_ADJUSTED not in estimate.extra and estimate.null_range is not None:
         estimate = estimate.with_(extra={**estimate.extra, P_ADJUSTED: float(bool(estimate.inside_null))})
     level = level_of(replace(estimate, null=0.0), largest=D_ECE_MAX, high=HIGH_D_ECE)
-    return "raised" if level in ("low", "unknown") and has_top_targets(estimate) else level
+    return "raised" if level in ("low", "unknown") and (has_top_targets(estimate) or has_bands(estimate)) else level
+
+
+def _only_bands(estimate: Estimate) -> bool:
+    """Whether bands are all that speaks against a low level."""
+    plain = {name: value for name, value in estimate.extra.items() if name != BANDS}
+    return has_bands(estimate) and _disclosure_level(estimate.with_(extra=plain)) in ("low", "unknown")
+
+
+def _with_bands(results: Results, case: Case) -> Case:
+    """The case with the bands that D_sys was tested for on the same scores."""
+    found = None if case.group else results.attackers[case.attacker].estimates.single("d_sys")
+    if found is None or BANDS not in found.extra:
+        return case
+    return replace(case, estimate=case.estimate.with_(extra={**case.estimate.extra, BANDS: found.extra[BANDS]}))
 
 
 def inversion(results: Results) -> Criterion | None:

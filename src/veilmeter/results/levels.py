@@ -22,6 +22,7 @@ from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Level, Severity
 from veilmeter.core.intervals import wilson
 from veilmeter.metrics.legal.chance import FigureKey, JointChance
+from veilmeter.metrics.scores.summary import BANDS
 from veilmeter.results.model import AttackerResult, Chance, Results
 
 PRECISION = 10.0  # points above chance at which a rate of linking may still be called no better than chance
@@ -31,6 +32,7 @@ JOINT_SHARE = 0.8  # of that for what is tested together by relabeling people; t
 HIGH_SHARE = 1 / 3  # of the way from chance to certainty
 P_ADJUSTED = "p_adjusted"
 TOP_TARGETS = "top_targets"  # extra of D_ECE: comparisons of one person that score above all of different people
+FAR_BEYOND = 6.0  # standard deviations of chance
 ORDER: tuple[Level, ...] = ("low", "unknown", "raised", "high")
 SEVERITY: dict[Level, Severity] = {"low": "information", "unknown": "warning", "raised": "warning", "high": "problem"}
 
@@ -123,6 +125,13 @@ def has_top_targets(estimate: Estimate) -> bool:
     """Whether more comparisons of one person than chance explains score above all comparisons of different people."""
     p = estimate.extra.get(f"{TOP_TARGETS}_p")
     return isinstance(p, int | float) and p < ALPHA
+
+
+def has_bands(estimate: Estimate) -> bool:
+    """Whether scores of one person lie in bands between those of different people, far beyond chance. D_ECE does not
+    see them, as it expects that higher scores mean the same person."""
+    excess = estimate.extra.get(BANDS)
+    return isinstance(excess, int | float) and excess > FAR_BEYOND
 
 
 def level_of(estimate: Estimate, *, largest: float = 100.0, high: float = HIGH_SHARE) -> Level:

@@ -24,6 +24,7 @@ from veilmeter.results.levels import (
     P_ADJUSTED,
     PRECISION,
     chance_of,
+    has_bands,
     has_top_targets,
     is_significant,
     speakers_to_rule_out,
@@ -134,7 +135,10 @@ def is_sure_alarm(results: Results) -> bool:
     ]
     return bool(alarms) and (
         bool(results.people.unprotected)
-        or any(is_significant(alarm.estimate) or has_top_targets(alarm.estimate) for alarm in alarms)
+        or any(
+            is_significant(alarm.estimate) or has_top_targets(alarm.estimate) or has_bands(alarm.estimate)
+            for alarm in alarms
+        )
     )
 
 

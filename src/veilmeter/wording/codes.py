@@ -278,6 +278,7 @@ declare(
     strongest=float | None,
     tag=str | None,
     top_targets=int | None,
+    bands=bool | None,
 )
 declare("inversion", slot="inversion", level=Level, estimate=Estimate, attack=str, by_chance=float, group=Group | None)
 declare("distinctiveness", slot="distinctiveness", level=Level, estimate=Estimate)

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 
+from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores.d_sys import d_sys
+from veilmeter.metrics.scores.summary import band_excess
 
 scores = st.lists(st.integers(-6, 6).map(float) | st.floats(-50, 50), min_size=1, max_size=40)
 
@@ -28,3 +30,22 @@ def test_d_sys_is_the_published_recipe(t: list[float], n: list[float]) -> None:
             d[i] = 1.0 if np.isinf(ratio) else max(0.0, 2 * ratio / (1 + ratio) - 1)
     centres = (edges[1:] + edges[:-1]) / 2
     assert d_sys(targets, impostors) == pytest.approx(float(trapezoid(d * y_t, centres)), abs=1e-9)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_bands_are_seen_that_bins_are_too_wide_for(named: bool) -> None:
+    rng = np.random.default_rng(0)
+    people = np.array([f"s{number}" for number in range(30)], object)
+    spoken = np.repeat(people, 3)
+    same = people[:, None] == spoken
+
+    def excess(matrix: np.ndarray) -> float:
+        scores = Scores.from_matrix(matrix, people, spoken)
+        return band_excess(scores if named else Scores(scores.values, scores.is_target))
+
+    noise = rng.standard_normal(same.shape)
+    comb = np.round(2 * noise) + 0.1 * rng.standard_normal(same.shape) + same * rng.choice([-0.5, 0.5], same.shape)
+    assert excess(comb) > 20
+    assert abs(excess(noise)) < 4
+    assert abs(excess(np.round(noise))) < 4  # ties in the order of a file
+    assert abs(excess(noise + rng.standard_normal((30, 1)))) < 4

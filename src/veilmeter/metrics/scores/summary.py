@@ -123,6 +123,9 @@ def measure_with_problems(
         name: function_estimate(name, function, data, scores.counts, spread=spread, null=nulls.get(name))
         for name, function in functions.items()
     }
+    if "d_sys" in measured and nulls and len(scores) <= MOST_BANDED:
+        point = measured["d_sys"]
+        measured["d_sys"] = point.with_(extra={**point.extra, BANDS: band_excess(scores, seed=seed)})
     problems = []
     for entry in entries:
         if not functions.keys() >= entry.functions.keys():  # one plain function, which can't be resampled
@@ -442,6 +445,38 @@ def null_levels(
     drawn_values = {name: np.concatenate(parts) for name, parts in columns.items()}
     return {name: Null(float(v.mean()), (float(np.quantile(v, 0.05)), float(np.quantile(v, 0.95)))) for name, v in
             drawn_values.items() if np.isfinite(v).all()}  # fmt: skip
+
+
+BANDS = "bands"  # extra of D_sys: see `band_excess`
+NEIGHBORS = 5  # on each side, in the order of all scores
+BAND_DRAWS = 60
+MOST_BANDED = 5_000_000  # scores: what is looked for shows on fewer
+
+
+def band_excess(scores: Scores, *, seed: int = 0) -> float:
+    """How many target scores have other target scores next to them, in standard deviations above what relabeled people
+    give. It finds targets that lie in narrow bands between impostors, which no threshold separates, and which the bins
+    of D_sys are too wide for."""
+    rng = np.random.default_rng([seed, 2])
+    targets = int(scores.is_target.sum())
+    mixed = rng.permutation(len(scores))  # equal scores have no order: theirs must not be that of a file
+    place = np.empty(len(scores), np.int64)
+    place[mixed[np.argsort(scores.values[mixed], kind="stable")]] = np.arange(len(scores))
+    others = np.cumsum(~scores.is_target[np.argsort(place)]) - 1  # places among impostors alone
+    people = relabeling(scores) if 2 * targets <= len(scores) - targets else None
+
+    def beside(places: NDArray[np.int64]) -> float:
+        places = np.sort(places)
+        near = np.searchsorted(places, places + NEIGHBORS, "right") - np.searchsorted(places, places - NEIGHBORS)
+        return float(np.mean(near - 1)) / (2 * NEIGHBORS)
+
+    if people is not None:
+        drawn = [beside(others[place[people.draw(rng)]]) for _ in range(BAND_DRAWS)]
+    else:
+        drawn = [beside(rng.choice(len(scores), targets, replace=False)) for _ in range(BAND_DRAWS)]
+    usual = float(np.mean(drawn))
+    spread = max(float(np.std(drawn)), np.sqrt(usual / (2 * NEIGHBORS * targets)), 1e-9)
+    return float((beside(place[scores.is_target]) - usual) / spread)
 
 
 class _Deals:

@@ -233,6 +233,7 @@ def _disclosure(
     strongest: float | None = None,
     tag: str = "?",
     top_targets: int | None = None,
+    bands: bool = False,
 ) -> str:
     interval = f" {estimate.format_interval()}" if estimate.interval else ""
     value = format_number(estimate.value, "bit")
@@ -247,9 +248,14 @@ def _disclosure(
         )
     if top_targets is not None:
         sentence += f" {_top_targets(top_targets)}"
+    elif bands:
+        sentence += f" {BANDS}"
     elif level in ("low", "unknown"):
         sentence += " That can't be distinguished from scores that carry no information."
     return sentence
+
+
+BANDS = "But scores of one person lie in bands apart from those of different people, far more than chance explains."
 
 
 def _top_targets(count_of: int) -> str:
@@ -263,14 +269,17 @@ def _disclosure_lay(
     whole: float,
     group: tuple[Reference, ...] = (),
     top_targets: int | None = None,
+    bands: bool = False,
     **further: object,
 ) -> str:
     parts = share_of(estimate, whole)
     noise = "" if parts.null is None else f"; meaningless scores would reveal {span(parts.null, None)} %"
     of_people = f" of people{within(group)}" if group else ""
+    more = f" {BANDS}" if bands else ""
+    more = f" {_top_targets(top_targets)}" if top_targets is not None else more
     return (
         f"Comparing two recordings{of_people} reveals, on average, {of_hundred(parts)} % of what could be known about "
-        f"whether the same person made both{noise}." + ("" if top_targets is None else f" {_top_targets(top_targets)}")
+        f"whether the same person made both{noise}.{more}"
     )
 
 
