@@ -237,3 +237,28 @@ def test_what_a_form_can_not_show_is_refused(run: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=f"{name} shows in no report as '{form}'"):
             write_report(run, tmp_path / "r", form=form, **options)  # type: ignore[arg-type]
+
+
+def test_the_pia_tool_can_import_the_file(run: Path, tmp_path: Path) -> None:
+    """By the rules of the tool's own import: a `pia` with a name, an integer status and dates; answers to questions that
+    it has, with text, gauge and list; measures with a title and content."""
+    results = read_results(run)
+    title = "Voices <script>alert(1)</script> & more"
+    hostile = replace(results, title=title, settings={**results.settings, "title": title})
+    form = json.loads(write_report(hostile, tmp_path / "r.json", form="pia-json").read_text())
+    assert sorted(form) == ["answers", "comments", "evaluations", "measures", "pia"]
+    assert form["pia"]["name"] == title
+    assert form["pia"]["status"] == 0
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", form["pia"][key]) for key in ("created_at", "updated_at"))
+    known = {111, 112, 113, 121, 122, 123, *range(211, 216), *range(221, 228), *range(321, 327)}
+    answers = {answer["reference_to"]: answer["data"] for answer in form["answers"]}
+    assert set(answers) <= known
+    assert all(sorted(data) == ["gauge", "list", "text"] for data in answers.values())
+    assert {data["gauge"] for data in answers.values()} == {None}  # the rating is for those who sign
+    assert all("<script" not in data["text"] for data in answers.values())
+    assert "&lt;script&gt;" in answers[111]["text"]
+    linking = next(line for line in answers[326]["text"].split("<p>") if line.startswith("Link"))
+    assert re.search(r"\d", linking)
+    assert [measure["title"] for measure in form["measures"]] == answers[324]["list"]
+    for person in results.people.persons:
+        assert person.speaker not in json.dumps(form)

@@ -19,7 +19,10 @@ class ReportOptions(Figures):
     out: Path | None = declare(
         None, help="Output file.", default_text="beside the results", path=True, example="out-elsewhere"
     )
-    format: str = declare("html", help="html, pdf, docx (the annex for the file), md, latex or json.", example="md")
+    format: str = declare(
+        "html", example="md", help="html, pdf, docx (the annex for the file), md, latex, json, or pia-json (for the "
+        "PIA tool of the CNIL).",
+    )  # fmt: skip
     annex: bool = declare(False, help="Only the annex for the file: html, pdf or docx.", example=True)
     release_size: int | None = declare(
         None, help="People in the real release.", least=1, default_text="those assessed", example=5000

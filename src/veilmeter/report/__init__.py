@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from veilmeter.report.html import Options
     from veilmeter.report.public import Reported, Subject
 
-SUFFIXES = {"html": "html", "pdf": "pdf", "docx": "docx", "md": "md", "latex": "tex", "json": "json"}
+SUFFIXES = {
+    "html": "html",
+    "pdf": "pdf",
+    "docx": "docx",
+    "md": "md",
+    "latex": "tex",
+    "json": "json",
+    "pia-json": "pia.json",
+}
 ANNEX_FORMS = ("html", "pdf", "docx")
 PRELIMINARY = ("html", "json")  # forms that say what is still to be measured
 PAPERS = ("a4", "letter")
@@ -45,7 +53,8 @@ def write_report(
     figure_formats: Iterable[str] = ("svg", "png", "pdf"),
 ) -> Path:
     """The report of a run folder, or of an `Assessment` or `Results` in memory: `html`, `pdf`, `docx` (the annex for
-    the file), `md`, `latex` or `json`; by default RUN/report.<suffix>, and RUN/annex.<suffix> with `annex_only`."""
+    the file), `md`, `latex`, `json` or `pia-json` (for the PIA tool of the CNIL); by default RUN/report.<suffix>, and
+    RUN/annex.<suffix> with `annex_only`."""
     from veilmeter.report.html import Options
     from veilmeter.report.public import public, reported, run_key
 
@@ -149,7 +158,8 @@ def _default(subject: Reported, form: str, annex_only: bool) -> Path:
 
 def _write(path: Path, run: Reported, options: Options, form: str, annex_only: bool) -> None:
     from veilmeter.report import exports
-    from veilmeter.report.html import render, render_annex
+    from veilmeter.report.annex import pia
+    from veilmeter.report.html import decision_of, render, render_annex
     from veilmeter.results.run_folder import results_to_json
 
     if form == "html":
@@ -162,5 +172,7 @@ def _write(path: Path, run: Reported, options: Options, form: str, annex_only: b
         write_text(path, exports.markdown(run, options))
     elif form == "latex":
         write_text(path, exports.latex(run, options))
+    elif form == "pia-json":
+        write_text(path, to_json(pia(run.results, decision_of(run, options), run.created)) + "\n")
     else:
         write_text(path, to_json(results_to_json(run.results)) + "\n")

@@ -5,11 +5,15 @@ It states likelihoods and what they mean for people. Severity, acceptance and la
 
 from __future__ import annotations
 
+import html
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
+from typing import Any
 
 from veilmeter.attacks.attacker import plain_words
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
-from veilmeter.report.rows import THREE, criterion_row
+from veilmeter.report.rows import THREE, CriterionRow, criterion_row
 from veilmeter.results.model import Results
 from veilmeter.results.verdict import LAWYER
 from veilmeter.wording import sentence, sentences
@@ -72,17 +76,30 @@ def _release(results: Results, decision: Decision, created: str) -> Chapter:
 
 
 def _likelihood(results: Results) -> Chapter:
-    rows = []
-    for name, attack in words.ATTACKS.items():
-        if name in THREE or name in results.criteria:
-            row = criterion_row(results, name)
-            title = words.full_title(row.title, name)
-            rows.append((title, capitalize(attack), f"{capitalize(row.level_text)}. {row.text}", FILL_IN))
     return Chapter(
         "Likelihood and severity per criterion",
         (words.LIKELIHOOD,),
-        table=Table(("criterion", "attack", "likelihood", "severity for the people concerned"), tuple(rows)),
+        table=Table(
+            ("criterion", "attack", "likelihood", "severity for the people concerned"), _likelihood_rows(results)
+        ),
     )
+
+
+def _likelihood_rows(results: Results) -> tuple[tuple[str, ...], ...]:
+    return tuple(
+        (
+            words.full_title(row.title, row.name),
+            capitalize(words.ATTACKS[row.name]),
+            f"{capitalize(row.level_text)}. {row.text}",
+            FILL_IN,
+        )
+        for row in _attack_rows(results)
+    )
+
+
+def _attack_rows(results: Results) -> list[CriterionRow]:
+    """The criteria that are attacks on people: the three of the authorities, and others that were measured."""
+    return [criterion_row(results, name) for name in words.ATTACKS if name in THREE or name in results.criteria]
 
 
 def _by_attacker(results: Results) -> Chapter:
@@ -153,3 +170,86 @@ def _sign_off(results: Results, created: str) -> Chapter:
             ),
         ),
     )
+
+
+# --- the file that the privacy impact assessment (PIA) tool of the French authority, the CNIL, imports
+
+# Numbers of the tool's questions.
+_PROCESSING, _DATA = 111, 121
+_THREATS, _SOURCES, _MEASURES, _LIKELIHOOD = 322, 323, 324, 326  # of illegitimate access to the data
+
+
+def pia(results: Results, decision: Decision, created: str = "") -> dict[str, Any]:
+    """What the results answer of the tool's questions, and nothing else: severity and likelihood stay unrated, since
+    rating, law and acceptance are for those who sign. `created` is the day of the assessment."""
+    at = f"{created or date.today().isoformat()}T00:00:00.000Z"
+    likelihood = [f"{row[0]}: {row[2]}" for row in _likelihood_rows(results)]
+    return {
+        "pia": {
+            "name": decision.title,
+            "category": "",
+            "status": 0,  # being edited
+            "author_name": str(results.settings.get("assessor") or ""),
+            "evaluator_name": "",
+            "validator_name": "",
+            "dpos_names": "",
+            "people_names": "",
+            "created_at": at,
+            "updated_at": at,
+        },
+        "answers": _answers(results, decision, likelihood, at),
+        "measures": [
+            {
+                "id": 1,
+                "title": words.PIA_MEASURE,
+                "content": _paragraphs([anonymizer_words(results), *likelihood]),
+                "placeholder": "measures.default_placeholder",
+                "created_at": at,
+                "updated_at": at,
+            }
+        ],
+        "evaluations": [],
+        "comments": [],
+    }
+
+
+def _answers(results: Results, decision: Decision, likelihood: Sequence[str], at: str) -> list[dict[str, Any]]:
+    return [
+        _answer(_PROCESSING, at, [f"{words.PIA_PROCESSING}: {decision.title}.", release_words(results)]),
+        _answer(_DATA, at, [release_words(results), words.PIA_DATA]),
+        _answer(
+            _THREATS,
+            at,
+            items=[
+                capitalize(words.ATTACKS[row.name]) for row in _attack_rows(results) if row.name in results.criteria
+            ],
+        ),
+        _answer(
+            _SOURCES,
+            at,
+            items=dict.fromkeys(
+                capitalize(plain_words(name, attacker.about).who) for name, attacker in results.attacks.items()
+            ),
+        ),
+        _answer(_MEASURES, at, items=[words.PIA_MEASURE]),
+        _answer(
+            _LIKELIHOOD,
+            at,
+            [
+                decision.reliance,
+                *likelihood,
+                *(f"Not tested: {text}" for text in not_tested(results, most=None)),
+                words.PIA_LIKELIHOOD,
+            ],
+        ),
+    ]
+
+
+def _answer(question: int, at: str, text: Sequence[str] = (), items: Iterable[str] = ()) -> dict[str, Any]:
+    data = {"text": _paragraphs(text), "gauge": None, "list": list(items)}
+    return {"reference_to": question, "data": data, "created_at": at, "updated_at": at}
+
+
+def _paragraphs(texts: Sequence[str]) -> str:
+    """HTML, as the tool shows it."""
+    return "".join(f"<p>{html.escape(text)}</p>" for text in texts if text)

@@ -546,6 +546,10 @@ MITIGATIONS = "Derived from the results by fixed rules; please fill in which of 
 RESIDUAL = (
     "The risk that remains for the people concerned, from the attackers that were run and from what was not tested."
 )
+PIA_PROCESSING = "Release of anonymized recordings of speech"
+PIA_DATA = "Anonymized recordings of speech: what is left of the voices, and what is said."
+PIA_MEASURE = "Voice anonymization"
+PIA_LIKELIHOOD = "These are measurements. Please rate severity and likelihood on the scale of your organization."
 LIKELIHOOD = "The likelihood is that of the strongest attacker that was run, with its 95 % interval."
 _TRAINED = {
     "cross-validation by speaker": "Attackers that learn were trained on other people than those they searched for. ",
