@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Level = Literal["low", "raised", "high", "unknown"]
 DIMENSION, RECORDINGS, WITHIN = 48, 6, 0.6
 
 
@@ -38,15 +40,34 @@ class Voices:
 
 
 @dataclass(frozen=True)
+class Truth:
+    """What is true of a world, as far as its maker says so (None: not said).
+
+    `exposed` are the people of whom something is left, `unheard` those whose originals are noise; `kept` the attribute
+    that is kept and nothing else; `own_run` whether `again` is a run of this anonymizer; `one_voice` whether everybody
+    has one voice throughout the release; `let_through` how many recordings were hardly changed.
+    """
+
+    exposed: NDArray[np.int64] | None = None
+    unheard: NDArray[np.int64] | None = None
+    kept: str | None = None
+    own_run: bool | None = None
+    one_voice: bool | None = None
+    let_through: int | None = None
+
+
+@dataclass(frozen=True)
 class Case:
     """What is assessed: `again` is a run that attackers made themselves, `trials` the recordings that are tried where
-    that is not left to chance."""
+    that is not left to chance. `truth` is what only the maker of a world knows; findings are held against it."""
 
     original: Floats
     anonymized: Floats
     again: Floats | None = None
     attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     trials: NDArray[np.bool_] | None = None
+    covered: NDArray[np.bool_] | None = None  # recordings that `again` has, where not all
+    truth: Truth = field(default_factory=lambda: Truth())
 
 
 def _as_ever(people: int) -> Sequence[int]:
@@ -57,7 +78,8 @@ def _as_ever(people: int) -> Sequence[int]:
 class World:
     """`recognizable` is the truth; a world in which nothing can be known must only not be called low.
 
-    `recordings` says how many each person has; `people`, where given, is the only number of people that makes sense.
+    `recordings` says how many each person has; `people`, where given, is the only number of people that makes sense;
+    `most` the highest level that is true of it; `options` are those of its assessment.
     """
 
     make: Callable[[Voices], Case]
@@ -65,6 +87,12 @@ class World:
     about: str
     recordings: Callable[[int], Sequence[int]] = _as_ever
     people: int | None = None
+    most: Level | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def highest(self) -> Level:
+        return self.most or ("high" if self.recognizable else "low")
 
 
 def voices_of(world: World, people: int, rng: np.random.Generator) -> Voices:
@@ -322,7 +350,7 @@ def _unequal(people: int) -> list[int]:
 WORLDS: dict[str, World] = {
     "perfect": World(_perfect, False, "noise in place of every recording"),
     "perfect, no own run": World(lambda v: Case(v.original, v.noise()), False, "the same, attackers have no run"),
-    "new voices": World(_pseudonyms, False, "one new voice per speaker and run"),
+    "new voices": World(_pseudonyms, False, "one new voice per speaker and run", most="raised"),
     "kept voices": World(_kept_pseudonyms(1), True, "one new voice per speaker for good"),
     "voices for two": World(_kept_pseudonyms(2), True, "one new voice for good for every two speakers"),
     "voices for five": World(_kept_pseudonyms(5), True, "one new voice for good for every five speakers"),

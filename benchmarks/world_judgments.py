@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -14,16 +15,20 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.world_cases import WORLDS, voices_of
+from benchmarks.world_cases import WORLDS, Case, World, voices_of
+from benchmarks.world_traps import TRAPS
 from veilmeter import assess
 from veilmeter.assessment import attack
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimates
+from veilmeter.core.findings import Finding, Reference
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.scores.summary import null_levels
-from veilmeter.results.criteria import cases
-from veilmeter.results.levels import chance_of
+from veilmeter.results import trust
+from veilmeter.results.criteria import cases, strongest
+from veilmeter.results.levels import ORDER, chance_of
 from veilmeter.results.model import Results
+from veilmeter.results.trust import is_sure_alarm
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "vpc2020-b1" / "extractor-original"
 ATTACKERS = ("ignorant", "lazy-informed", "informed", "procrustes", "adaptive")
@@ -33,7 +38,15 @@ OPTIONS: dict[str, Any] = {
     "resamples": 60,
 }
 NOISE_DRAWS = 8
-REAL = ("B1", "B1, trials exchanged")
+REAL = ("B1", "B1, trials exchanged", "B1, exchanged within gender")
+
+
+def world_of(name: str) -> World:
+    return WORLDS[name] if name in WORLDS else TRAPS[name]
+
+
+def worlds() -> list[str]:
+    return [*WORLDS, *TRAPS, *REAL]
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,9 @@ class Judgment:
     seconds: float
     criteria: dict[str, str] = field(default_factory=dict)
     chance: float = 0.0  # what guessing gives, of the headline's figure
+    most: str = ""  # the highest level that is true; empty: high where people can be recognized, else low
+    untrue: tuple[str, ...] = ()  # findings that contradict what is true of the world
+    doubted_alarm: bool = False
 
     @property
     def attacker(self) -> str:
@@ -65,33 +81,47 @@ class Judgment:
 
     @property
     def false_alarm(self) -> bool:
-        return not self.recognizable and self.trustworthy and self.level in ("raised", "high")
+        """A level above what is true."""
+        most: Any = self.most or ("high" if self.recognizable else "low")
+        above = ORDER.index(self.level) > ORDER.index(most)
+        return self.trustworthy and self.level in ("raised", "high") and above
 
 
 @contextmanager
 def simulated(world: str, people: int, seed: int) -> Iterator[dict[str, Any]]:
+    """The arguments of an assessment."""
+    with simulated_case(world, people, seed) as (sides, _):
+        yield sides
+
+
+@contextmanager
+def simulated_case(world: str, people: int, seed: int) -> Iterator[tuple[dict[str, Any], Case]]:
+    """The same with the case that they come from."""
     rng = np.random.default_rng([seed, people, int.from_bytes(world.encode(), "big") % (1 << 32)])
-    voices = voices_of(WORLDS[world], people, rng)
-    case = WORLDS[world].make(voices)
+    voices = voices_of(world_of(world), people, rng)
+    case = world_of(world).make(voices)
     names = [f"s{person:04d}" for person in voices.own]
     ids = [f"{name}-{take}" for name, take in zip(names, voices.take, strict=True)]
     columns = {"gender": ["fm"[person % 2] for person in voices.own], **case.attributes}
     vectors = {"original": case.original, "anonymized": case.anonymized, "attacker_run": case.again}
     sides = {role: Embeddings(rows, ids, names, columns) for role, rows in vectors.items() if rows is not None}
-    by = {"by": sorted(columns.keys() - {"session"})}
+    if case.covered is not None:
+        sides["attacker_run"] = sides["attacker_run"].take(case.covered)
+    by = {"by": sorted(columns.keys() - {"session", "language"})}
     if case.trials is None:
-        yield {**sides, **by}
+        yield {**sides, **by}, case
         return
     # Whoever is not tried is enrolled.
     tried = [name for name, trial in zip(ids, case.trials, strict=True) if trial]
     with _lists([name for name in ids if name not in set(tried)], tried) as lists:
-        yield {**sides, **by, **lists}
+        yield {**sides, **by, **lists}, case
 
 
 @contextmanager
 def real(world: str, seed: int) -> Iterator[dict[str, Any]]:
     """Original and B1 x-vectors, enrollment and trials of the challenge. Exchanged: every trial recording is replaced
-    by one that was drawn among all of them, so that nothing of the right person is left, not even the gender."""
+    by one that was drawn among all of them, so that nothing of the right person is left, not even the gender; within
+    gender: by one of the same gender."""
     from veilmeter.data.embeddings import concatenate
     from veilmeter.data.formats.vectors import read_embeddings
 
@@ -104,7 +134,11 @@ def real(world: str, seed: int) -> Iterator[dict[str, Any]]:
     enrolled = len(read_embeddings(SHARED / "xvect_libri_test_enrolls"))
     if world != "B1":
         vectors = anonymized.vectors.copy()
-        vectors[enrolled:] = np.random.default_rng(seed).permutation(vectors[enrolled:])
+        rng = np.random.default_rng(seed)
+        first = enrolled + len(read_embeddings(SHARED / "xvect_libri_test_trials_f"))
+        edges = (enrolled, first, len(vectors)) if "gender" in world else (enrolled, len(vectors))
+        for start, end in pairwise(edges):
+            vectors[start:end] = rng.permutation(vectors[start:end])
         anonymized = anonymized.with_vectors(vectors)
     with _lists(list(original.utterances[:enrolled]), list(original.utterances[enrolled:])) as lists:
         yield {"original": original, "anonymized": anonymized, **lists}
@@ -140,7 +174,14 @@ def quickly() -> Iterator[None]:
 
 def recognizable(world: str) -> bool:
     """The truth."""
-    return world == "B1" if world in REAL else WORLDS[world].recognizable
+    return "exchanged" not in world or "gender" in world if world in REAL else world_of(world).recognizable
+
+
+def highest(world: str) -> str:
+    """The highest level that is true."""
+    if world in REAL:
+        return "raised" if "gender" in world else "high" if recognizable(world) else "low"
+    return world_of(world).highest
 
 
 def judge(
@@ -149,13 +190,20 @@ def judge(
     """One assessment of one world."""
     started = time.process_time()
     truth = recognizable(world)
-    with quickly(), real(world, seed) if world in REAL else simulated(world, people, seed) as sides:
+    case = None
+    own = {} if world in REAL else world_of(world).options
+    with ExitStack() as stack:
+        stack.enter_context(quickly())
+        if world in REAL:
+            sides = stack.enter_context(real(world, seed))
+        else:
+            sides, case = stack.enter_context(simulated_case(world, people, seed))
         try:
-            results = assess(**sides, attackers=list(attackers), seed=seed, **options).results
+            results = assess(**sides, attackers=list(attackers), seed=seed, **{**options, **own}).results
         except InputError as error:  # a refusal reassures nobody
             doubts = (f"refused: {error}",)
             return Judgment(world, people, seed, truth, "unknown", False, doubts, "", None, {}, 0.0)
-    linking = results.criteria["linking"]
+    linking = strongest(results) or next(cases(results, "linkability"))
     return Judgment(
         world=world,
         people=people or results.protocol.enrolled_speakers,
@@ -170,7 +218,52 @@ def judge(
         seconds=time.process_time() - started,
         criteria={name: criterion.level for name, criterion in results.criteria.items() if criterion.risk},
         chance=chance_of(linking.estimate),
+        most=highest(world),
+        untrue=() if case is None else tuple(untrue_findings(results, case, world_of(world))),
+        doubted_alarm=truth and is_sure_alarm(results) and not results.verdict.trustworthy,
     )
+
+
+def untrue_findings(results: Results, case: Case, world: World) -> Iterator[str]:
+    """Findings that contradict what the maker of the world knows."""
+    truth = case.truth
+    by_code: dict[str, Finding] = {}
+    for finding in (*(check.finding for check in results.checks), *results.verdict.headline, *results.verdict.remarks):
+        by_code.setdefault(finding.code, finding)
+    checks = {check.name: check for check in results.checks}
+
+    def people(numbers: Any) -> set[str]:
+        return {f"s{person:04d}" for person in numbers}
+
+    if truth.exposed is not None and (wrong := set(results.people.unprotected) - people(truth.exposed)):
+        yield f"{len(wrong)} listed as unprotected who are not"
+    if truth.unheard is not None and (heard := checks.get(trust.HEARD)) is not None:
+        named = set(heard.finding.people)
+        if named - people(truth.unheard) and "language" not in case.attributes:
+            yield f"{len(named - people(truth.unheard))} called unknown on original speech who are not"
+        if len(people(truth.unheard) - named) > 0.2 * len(truth.unheard):
+            yield "people who are unknown on original speech are not named"
+    kept = by_code.get("only_attribute_kept")
+    if kept is not None and truth.kept is not None and kept.values["attribute"] != Reference("attribute", truth.kept):
+        yield "another attribute is called the only one kept"
+    if kept is not None and truth.exposed is not None and len(truth.exposed):
+        yield "people are exposed, and only an attribute is said to be kept"
+    own_run = checks.get(trust.OWN_RUNS)
+    if truth.own_run is False and own_run is not None and own_run.passed:
+        yield "a run of something else passes for one of the anonymizer"
+    if truth.own_run and own_run is not None and own_run.failed:
+        yield "a run of the anonymizer is called another's"
+    if truth.one_voice is False and "one_voice_per_speaker" in by_code:
+        yield "one voice per speaker is said of a release that has none"
+    if truth.one_voice and "one_voice_per_speaker" not in by_code:
+        yield "one voice per speaker is not said"
+    changed = by_code.get("recordings_unchanged")
+    if changed is not None and truth.let_through is not None:
+        said = int(changed.values["unchanged"]) + int(changed.values["let_through"])  # type: ignore[call-overload]
+        if said > truth.let_through:
+            yield f"{said} recordings are called hardly changed, {truth.let_through} are"
+    if results.verdict.level == "low" and results.verdict.trustworthy and world.recognizable:
+        yield "low"
 
 
 def linking_curve(results: Results) -> dict[str, float]:

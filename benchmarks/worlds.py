@@ -7,7 +7,8 @@ Speakers are simulated (`benchmarks.world_cases`), or real x-vectors of the Voic
 shared data lies beside the repository). Each world says whether people can be recognized in it. Counted are
 
 - false reassurance: a trustworthy "low" where people can be recognized (none is allowed);
-- trusted false alarms: a trustworthy "raised" or "high" where nobody can be (at most one in twenty);
+- trusted false alarms: a trustworthy level above what is true (at most one in twenty);
+- certain alarms that are doubted (none is allowed), and findings that are not true of the world;
 - coverage: how often the headline's interval holds the truth (`benchmarks.world_coverage`).
 
 The whole should take half an hour on two cores: large worlds have fewer seeds, the largest are few. With `--keep`
@@ -30,14 +31,16 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.world_cases import WORLDS
 from benchmarks.world_coverage import Witness, call_witness, covered, covered_everywhere, wanted_witnesses
-from benchmarks.world_judgments import REAL, SHARED, Judgment, judge, recognizable
+from benchmarks.world_judgments import REAL, SHARED, Judgment, judge, recognizable, world_of
+from benchmarks.world_judgments import worlds as every_world
+from benchmarks.world_traps import TRAPS
 
 # How many of each size: where people can be recognized, and where nobody can be. What is clear varies little from seed
 # to seed; false alarms are rare, and it takes many worlds to count them.
 SEEDS = {20: (3, 5), 40: (3, 5), 100: (1, 3), 400: (1, 3), 2000: (1, 1)}
 REAL_SEEDS = (1, 2)
+TRAP_SEEDS = (3, 3)
 # Large worlds are few: those where size matters.
 ONLY = {
     400: ("perfect", "new voices", "one voice", "1 % unprotected", "low variance", "norm", "few sessions", "swapped",
@@ -55,7 +58,7 @@ def summary(judgments: Sequence[Judgment], witnesses: Sequence[Witness] = ()) ->
     for (world, people), of_world in rows.items():
         counts = [sum(one.level == level for one in of_world) for level in ("low", "raised", "high", "unknown")]
         inside = covered(of_world, [one for one in witnesses if (one.world, one.people) == (world, people)])
-        truth = "recognizable" if of_world[0].recognizable else "nobody"
+        truth = (of_world[0].most or "recognizable") if of_world[0].recognizable else "nobody"
         doubts = ", ".join(sorted({doubt for one in of_world for doubt in one.distrust}))
         yield (
             f"{world:28}{people:7}{truth:>14}  {counts[0]:3} {counts[1]:6} {counts[2]:4} {counts[3]:7}"
@@ -68,6 +71,8 @@ def summary(judgments: Sequence[Judgment], witnesses: Sequence[Witness] = ()) ->
         yield from (f"  {line}" for line in _counted([one for one in judgments if one.people == people], witnesses))
     yield from _counted(judgments, witnesses)
     for wrong in judgments:
+        if wrong.untrue:
+            yield f"  untrue: {wrong.world}, {wrong.people} people, seed {wrong.seed}: {'; '.join(wrong.untrue)}"
         if wrong.falsely_reassuring or wrong.false_alarm:
             why = ", ".join(f"{name} {level}" for name, level in wrong.criteria.items())
             yield f"  wrong: {wrong.world}, {wrong.people} people, seed {wrong.seed}: {wrong.level} ({why})"
@@ -83,6 +88,9 @@ def _counted(judgments: Sequence[Judgment], witnesses: Sequence[Witness]) -> Ite
     yield f"raised or high where people can be recognized: {found} of {leaking}"
     yield f"false reassurance: {reassuring} of {leaking} (wanted: 0)"
     yield f"trusted false alarms: {alarms} of {len(judgments) - leaking} (wanted: at most 1 in 20)"
+    doubted, told = sum(one.doubted_alarm for one in judgments), [one for one in judgments if one.untrue]
+    yield f"certain alarms that are doubted: {doubted} (wanted: 0)"
+    yield f"worlds with findings that are not true of them: {len(told)} of {len(judgments)} (wanted: at most 1 in 20)"
     inside = covered_everywhere(judgments, witnesses)
     if inside:
         yield f"the headline's interval holds the truth: {np.mean(inside):.1%} of {len(inside)} (wanted: 93 to 98 %)"
@@ -95,11 +103,12 @@ def tasks(
     every = []
     for people, of_size in sizes.items():
         for world in worlds:
-            fixed = 0 if world in REAL else WORLDS[world].people
+            fixed = 0 if world in REAL else world_of(world).people
             if (world in REAL and not SHARED.is_dir()) or world not in ONLY.get(people, worlds):
                 continue
             size = people if fixed is None else fixed
-            seeds = (REAL_SEEDS if world in REAL else of_size)[not recognizable(world)]
+            of_world = REAL_SEEDS if world in REAL else TRAP_SEEDS if world in TRAPS else of_size
+            seeds = of_world[not recognizable(world)]
             every += [(seed, size, world) for seed in range(first_seed, first_seed + seeds)]
     return [(world, people, seed) for seed, people, world in sorted(dict.fromkeys(every), key=lambda task: task[:2])]
 
@@ -108,7 +117,14 @@ def read_court(path: Path) -> tuple[list[Judgment], list[Witness]]:
     """What was kept, in the order in which it came."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
     judgments = [
-        Judgment(**{**row, "distrust": tuple(row["distrust"]), "interval": row["interval"] and tuple(row["interval"])})
+        Judgment(
+            **{
+                **row,
+                "distrust": tuple(row["distrust"]),
+                "untrue": tuple(row.get("untrue", ())),
+                "interval": row["interval"] and tuple(row["interval"]),
+            }
+        )
         for row in rows
         if "level" in row
     ]
@@ -156,7 +172,7 @@ class Court:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--worlds", nargs="*", default=[*WORLDS, *REAL], metavar="WORLD")
+    parser.add_argument("--worlds", nargs="*", default=every_world(), metavar="WORLD")
     parser.add_argument("--people", nargs="*", type=int, default=list(SEEDS))
     parser.add_argument("--seeds", type=int, help="as many for every size")
     parser.add_argument("--first-seed", type=int, default=0)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks.world_cases import WORLDS, draw_rotation
+from benchmarks.world_cases import WORLDS, Truth, draw_rotation
 from benchmarks.world_coverage import Witness, call_witness, covered, covered_everywhere, wanted_witnesses
 from benchmarks.world_judgments import Judgment, judge
+from benchmarks.world_traps import TRAPS
 from benchmarks.worlds import read_court, summary, tasks
 
 FAST = {"lengths": [1, 3], "measures": ["scores", "linkability"], "resamples": 30}
@@ -54,6 +56,23 @@ def test_nobody_is_trustworthily_called_recognizable(world: str, people: int, at
     assert not judgment.false_alarm
     if world in ("copies", "released copies"):
         assert "no copies in enrollment and trials" in judgment.distrust
+
+
+@pytest.mark.parametrize("world", ["unheard people", "gender", "run with another key", "own voices"])
+def test_findings_are_held_against_what_is_true(world: str) -> None:
+    judgment = judge(world, 60, 1, ("ignorant", "lazy-informed"), FAST)
+    assert not judgment.falsely_reassuring
+    assert not judgment.false_alarm
+    assert not judgment.untrue
+
+
+def test_a_finding_that_is_not_true_of_a_world_is_noticed() -> None:
+    world = TRAPS["own voices"]
+    wrong = replace(world, make=lambda voices: replace(world.make(voices), truth=Truth(one_voice=False, own_run=False)))
+    with patch.dict(TRAPS, {"own voices": wrong}):
+        untrue = judge("own voices", 60, 1, ("ignorant", "lazy-informed"), FAST).untrue
+    assert "one voice per speaker is said of a release that has none" in untrue
+    assert "a run of something else passes for one of the anonymizer" in untrue
 
 
 POINT = "ignorant, 1 utterances among 20"
@@ -105,7 +124,7 @@ def test_witnesses_tell_the_very_figure_of_the_headline() -> None:
     judgment = judge("one gender", 20, 1000, ("ignorant",), FAST)
     world, people, seed, attackers = wanted_witnesses([judgment])[0]
     assert attackers == ("ignorant",)
-    assert judgment.point.endswith("gender f")
+    assert judgment.point.endswith("among 20")
     assert call_witness(world, people, seed, attackers).curve == judgment.curve
 
 

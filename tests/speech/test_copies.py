@@ -18,6 +18,7 @@ from veilmeter.speech.copies import (
     RATE,
     best_correlation,
     find_unchanged,
+    find_unchanged_speech,
     fingerprint,
     likely_copies,
 )
@@ -125,7 +126,7 @@ def test_silence_and_nothing_are_no_copies() -> None:
 
 def test_over_corpora(tmp_path: Path, voices: dict[str, Samples]) -> None:
     soundfile = pytest.importorskip("soundfile")
-    from veilmeter.speech.copies import find_unchanged_speech, same_recordings
+    from veilmeter.speech.copies import same_recordings
 
     def written(name: str, samples: Samples, speaker: str) -> Utterance:
         soundfile.write(tmp_path / f"{name}.wav", samples, 16000)
@@ -143,3 +144,21 @@ def test_over_corpora(tmp_path: Path, voices: dict[str, Samples]) -> None:
         *((name, f"{name}-x") for name in names[:2]),
         *((other, f"{name}-x") for name, other in zip(names[2:], names[:2], strict=True)),
     }
+
+
+def test_a_recording_that_is_far_more_like_its_original_than_others_stands_out(tmp_path: Path) -> None:
+    """Two of 24 are the original beside noise of half its energy: no copy, but nothing that was anonymized."""
+    soundfile = pytest.importorskip("soundfile")
+    rng = np.random.default_rng(0)
+    pairs = []
+    for number in range(24):
+        spoken, other = (0.1 * rng.standard_normal(3 * 16_000) for _ in range(2))
+        sides = (spoken, spoken + 0.7 * other if number < 2 else other)
+        names = [tmp_path / f"{side}{number}.wav" for side in "oa"]
+        for name, samples in zip(names, sides, strict=True):
+            soundfile.write(name, samples, 16_000)
+        pairs.append((Utterance(f"u{number}", "s", names[0]), Utterance(f"u{number}", "s", names[1])))
+    found = find_unchanged_speech(pairs)
+    assert found.outliers == ("u0", "u1")
+    assert not found.copies
+    assert not find_unchanged_speech(pairs[2:]).outliers

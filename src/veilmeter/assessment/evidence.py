@@ -52,11 +52,12 @@ from veilmeter.speech.copies import find_unchanged_speech, same_recordings
 class DuplicateAudio:
     """Recordings that are copies of each other but for level, delay or coding, which their vectors can't show.
 
-    `unchanged` are the ids of originals whose anonymized recording is a copy, `repeated` those of trials that are also
-    in the enrollment set.
+    `unchanged` are the ids of originals whose anonymized recording is a copy, `let_through` of others whose anonymized
+    recording is far more like them than most are, `repeated` those of trials that are also in the enrollment set.
     """
 
     unchanged: frozenset[str] = frozenset()
+    let_through: frozenset[str] = frozenset()
     repeated: frozenset[str] = frozenset()
 
 
@@ -77,19 +78,22 @@ def find_duplicate_audio(
     place = cache_folder() / "copies" / f"{key_of(find_duplicate_audio, files, [len(pairs), len(enrolled)])}.json"
     kept = _kept(place)
     if kept is None:
-        unchanged = find_unchanged_speech(pairs, engine).copies
+        found = find_unchanged_speech(pairs, engine)
         repeated = tuple(pair.second for pair in same_recordings(enrolled, tried, engine))
-        kept = DuplicateAudio(frozenset(unchanged), frozenset(repeated))
+        kept = DuplicateAudio(frozenset(found.copies), frozenset(found.outliers), frozenset(repeated))
         make_folder(place.parent)
-        write_json(place, {"unchanged": sorted(kept.unchanged), "repeated": sorted(kept.repeated)})
+        write_json(place, {name: sorted(getattr(kept, name)) for name in _DUPLICATES})
     return kept
+
+
+_DUPLICATES = ("unchanged", "let_through", "repeated")
 
 
 def _kept(place: Path) -> DuplicateAudio | None:
     """The cached result; a damaged file counts as missing."""
     try:
         form = json.loads(place.read_text(encoding="utf-8"))
-        return DuplicateAudio(frozenset(map(str, form["unchanged"])), frozenset(map(str, form["repeated"])))
+        return DuplicateAudio(*(frozenset(map(str, form[name])) for name in _DUPLICATES))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -261,6 +265,8 @@ def trust_facts(
     if same is not None:
         same |= np.isin(experiment.original.utterances.astype(str), sorted(known_copies.unchanged))
     alike = let_through(experiment.original, experiment.anonymized, seed=seed)
+    if alike is not None:
+        alike |= np.isin(experiment.original.utterances.astype(str), sorted(known_copies.let_through))
     repeated = copies(known, tried) | np.isin(tried.utterances.astype(str), sorted(known_copies.repeated))
     released = released_copies(experiment.enrollment(experiment.anonymized), experiment.trials(experiment.anonymized))
     assessed = set(experiment.original.names)

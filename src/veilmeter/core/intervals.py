@@ -138,3 +138,19 @@ def t_quantile(freedom: int, p: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, p))
+
+
+FAR_OUT = 3.0  # times the distance between the quartiles, above the upper one
+
+
+def far_outliers(values: ArrayLike) -> NDArray[np.bool_]:
+    """Which values lie far above the others (Tukey 1977).
+
+    >>> far_outliers([1, 2, 3, 4, 40]).tolist()
+    [False, False, False, False, True]
+    """
+    x = np.asarray(values, np.float64)
+    if not len(x):
+        return np.zeros(0, bool)
+    low, high = np.quantile(x, [0.25, 0.75])
+    return np.asarray(x > high + FAR_OUT * (high - low))

@@ -31,7 +31,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.core.intervals import LEVEL, cluster_interval
+from veilmeter.core.intervals import LEVEL, cluster_interval, far_outliers
 from veilmeter.data.embeddings import Embeddings, unit, unit64
 from veilmeter.metrics.legal.chance import better_counts, linkability_draws, name_blocks, relabelings
 from veilmeter.metrics.scores.eer import eer
@@ -44,7 +44,6 @@ SMALLEST, LARGEST = 1e-6, 1e-2  # bounds of that distance: rounding, and voices 
 MOST_PAIRS = 1_000_000_000  # a few seconds; beyond, only recordings of the same speaker are compared
 BLOCK = 2048
 LEAST_PEOPLE = 6  # of a test over people: two to the sixth exchanges are the fewest among which one stands out
-FAR_OUT = 3.0  # times the distance between the quartiles, above the upper one (Tukey's far outliers)
 MOST_OTHERS = 1000  # originals of others that every recording is compared with
 
 
@@ -67,10 +66,9 @@ def let_through(original: Embeddings, anonymized: Embeddings, *, seed: int = 0) 
     if original.dimension != anonymized.dimension:
         return None
     own = np.einsum("ij,ij->i", original.unit, anonymized.unit, dtype=np.float64)
-    low, high = np.quantile(own, [0.25, 0.75])
-    found = own > high + FAR_OUT * (high - low)
+    found = far_outliers(own)
     if not found.any():
-        return np.asarray(found)
+        return found
     some = np.random.default_rng([seed, 26]).permutation(len(original))[:MOST_OTHERS]
     others = np.full(len(anonymized), -np.inf)
     for start in range(0, len(anonymized), BLOCK):

@@ -136,9 +136,10 @@ def strongest(results: Results) -> Case | None:
     tried = [case for case in tried if _people(case) == most]
     found = [_links_by_person(results, case) for case in tried]
     speakers = sorted(set().union(*found))
-    tried = [case for case, links in zip(tried, found, strict=True) if len(links) == len(speakers)] or tried
-    if len(speakers) < 2 * FOLDS:
+    whole = [len(links) == len(speakers) for links in found]
+    if len(speakers) < 2 * FOLDS or not any(whole):
         return max(tried, key=lambda case: case.estimate.value)
+    tried = [case for case, is_whole in zip(tried, whole, strict=True) if is_whole]
     table = np.array([[links[name] for name in speakers] for links in found if len(links) == len(speakers)])
     chosen, linked = np.zeros(len(tried)), np.zeros(2)
     for part in _parts(len(speakers)):

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine, Here, map_ordered
+from veilmeter.core.intervals import far_outliers
 from veilmeter.data.corpus import Utterance
 from veilmeter.speech.audio import AudioError, read_audio
 
@@ -198,17 +199,20 @@ def _flatten(prints: Sequence[NDArray[np.uint32]]) -> tuple[NDArray[np.uint32], 
     return words, owner, frame
 
 
+LEAST_COMPARED = 20  # recordings: among fewer nothing stands out
+MUCH_ALIKE = 0.6  # correlation: a third of the energy is the original's
 LONGEST = 120.0  # seconds of a recording that are compared: a copy shows in two minutes
 
 
 @dataclass(frozen=True, slots=True)
 class UnchangedSpeech:
     """The ids of anonymized recordings that are their original but for level, delay or coding, of how many compared;
-    `parts` are those of which only some stretch is."""
+    `parts` are those of which only some stretch is, `outliers` others that are far more like it than most are."""
 
     compared: int
     copies: tuple[str, ...]
     parts: tuple[str, ...]
+    outliers: tuple[str, ...] = ()
 
 
 def find_unchanged_speech(
@@ -219,7 +223,10 @@ def find_unchanged_speech(
     heard = [(pair[0].id, result) for pair, result in zip(pairs, results, strict=True) if result is not None]
     copies = tuple(name for name, result in heard if result.is_copy)
     parts = tuple(name for name, result in heard if result.unchanged and not result.is_copy)
-    return UnchangedSpeech(len(heard), copies, parts)
+    likeness = np.array([abs(result.median.value) for _, result in heard])
+    far = far_outliers(likeness) & (likeness > MUCH_ALIKE) & (len(heard) >= LEAST_COMPARED)
+    outliers = tuple(name for (name, result), is_far in zip(heard, far, strict=True) if is_far and not result.is_copy)
+    return UnchangedSpeech(len(heard), copies, parts, outliers)
 
 
 def same_recordings(
