@@ -58,9 +58,12 @@ def test_nobody_is_trustworthily_called_recognizable(world: str, people: int, at
         assert "no copies in enrollment and trials" in judgment.distrust
 
 
-@pytest.mark.parametrize("world", ["unheard people", "gender", "run with another key", "own voices"])
-def test_findings_are_held_against_what_is_true(world: str) -> None:
-    judgment = judge(world, 60, 1, ("ignorant", "lazy-informed"), FAST)
+@pytest.mark.parametrize(
+    ("world", "people"),
+    [("unheard people", 60), ("gender", 60), ("accents", 100), ("run with another key", 60), ("own voices", 60)],
+)
+def test_findings_are_held_against_what_is_true(world: str, people: int) -> None:
+    judgment = judge(world, people, 1, ("ignorant", "lazy-informed"), FAST)
     assert not judgment.falsely_reassuring
     assert not judgment.false_alarm
     assert not judgment.untrue

@@ -32,7 +32,7 @@ from veilmeter.results.levels import (
     with_holm,
     with_probability,
 )
-from veilmeter.results.model import Criterion, Results
+from veilmeter.results.model import Criterion, People, Results
 from veilmeter.results.people import chance_explains, is_often_linked
 
 D_ECE_MAX = 1 / math.log(4)  # bits: section 2 of the methods
@@ -494,8 +494,8 @@ def _at_most_raised(criterion: Criterion) -> Criterion:
 
 
 def kept_attribute(results: Results) -> str | None:
-    """The attribute that explains what attackers find: among everybody they do better than chance, within every group
-    of it they are at chance. None where there is none, or where single people are found."""
+    """The attribute that explains what attackers find: among everybody they do better than chance, within its groups
+    they are at chance. None where there is none, or where single people are found."""
     tested = [case for name in ("linkability", "d_ece") for case in cases(results, name)]
     everybody = [case for case in tested if not case.group and is_significant(case.estimate)]
     singled = results.people.unprotected or any(has_top_targets(case.estimate) for case in tested)
@@ -505,14 +505,35 @@ def kept_attribute(results: Results) -> str | None:
     return next((name for name in attributes if _at_chance_within(name, tested)), None)
 
 
+def within_groups_of(results: Results) -> int | None:
+    """Where an attribute explains what attackers find, the size of its smallest group: chance links a person among the
+    people of their group, and so it may link some more often than not. None where none does."""
+    attribute = kept_attribute(replace(results, people=People()))
+    groups = [case for case in cases(results, "linkability") if attribute is not None and attribute in case.group]
+    return min((int(_people(case)) for case in at_largest(groups) if _group_people(case) >= LEAST_GROUP), default=None)
+
+
 def _at_chance_within(attribute: str, tested: Sequence[Case]) -> bool:
+    """Whether no group stands out, and all of them together are known to be near chance: many small groups say little
+    one by one."""
     within = [case for case in tested if attribute in case.group and _group_people(case) >= LEAST_GROUP]
     links = at_largest([case for case in within if case.estimate.name == "linkability"])
-    return (
-        len({case.group[attribute] for case in links}) > 1
-        and not any(is_significant(case.estimate) for case in within)
-        and all(level_of(case.estimate) == "low" for case in links)
-    )
+    if len({case.group[attribute] for case in links}) < 2 or any(is_significant(case.estimate) for case in within):
+        return False
+    curves: dict[tuple[object, ...], list[Estimate]] = {}
+    for case in links:
+        curves.setdefault((case.attacker, case.estimate.at.get("length")), []).append(case.estimate)
+    return all(level_of(_pooled(points)) == "low" for points in curves.values())
+
+
+def _pooled(points: Sequence[Estimate]) -> Estimate:
+    """The mean over groups, by their trials. Its interval reaches to chance unless it is significantly above it."""
+    counts = np.array([float(point.n.get("conversations", point.n.get("speakers", 1))) for point in points])
+    weights = counts / counts.sum()
+    value, chance = (float(weights @ [f(point) for point in points]) for f in (lambda p: p.value, chance_of))
+    halves = [np.inf if point.interval is None else (point.interval[1] - point.interval[0]) / 2 for point in points]
+    half = float(np.sqrt(np.sum((weights * halves) ** 2)))
+    return points[0].with_(value=value, null=chance, interval=(value - half, value + half), extra={})
 
 
 def _group_people(case: Case) -> int:

@@ -46,8 +46,9 @@ class Traits:
     deid: Mapping[str, float | None] = field(default_factory=dict)
 
 
-def people(results: Results, traits: Traits | None = None) -> People:
-    """Everybody who has a trial, by falling risk: at the shortest length at which they have one."""
+def people(results: Results, traits: Traits | None = None, *, among: int | None = None) -> People:
+    """Everybody who has a trial, by falling risk: at the shortest length at which they have one. `among` how many
+    people chance would find them, where an attribute is known; who is found no more often is not listed."""
     known = traits or Traits()
     linked: dict[str, dict[str, LinkedPerson]] = {}
     for name, attacker in results.attacks.items():
@@ -62,14 +63,15 @@ def people(results: Results, traits: Traits | None = None) -> People:
     is_relabeled = chance is not None and chance.exposed_p is not None
     alpha = OWN_TEST if is_relabeled else ALPHA
     looks = sum(len(person.by_attacker) for person in persons)
-    unprotected = {person.speaker for person in persons if _is_significantly_linked(person, looks, alpha)}
-    if chance is not None and chance.exposed_p is not None and chance.exposed_p < ALPHA:
+    least = 0.0 if among is None else 100 / among
+    unprotected = {person.speaker for person in persons if _is_significantly_linked(person, looks, alpha, least)}
+    if among is None and chance is not None and chance.exposed_p is not None and chance.exposed_p < ALPHA:
         unprotected |= {person.speaker for person in persons if is_often_linked(person)}
     listed = tuple(replace(person, unprotected=person.speaker in unprotected) for person in persons)
-    expected = None if chance is None else chance.exposed
+    expected = None if chance is None or among is not None else chance.exposed
     return People(
         persons=listed,
-        finding=_finding(listed, chance, stability),
+        finding=_finding(listed, chance if among is None else None, stability),
         expected_by_chance=expected,
         stability=stability,
     )
@@ -115,17 +117,18 @@ def is_often_linked(person: Person) -> bool:
     return person.risk.value > MORE_OFTEN_THAN_NOT
 
 
-def _is_significantly_linked(person: Person, looks: int, alpha: float) -> bool:
+def _is_significantly_linked(person: Person, looks: int, alpha: float, least: float) -> bool:
     """Whether an attacker links them more often than not, and more often than it would by chance or by naming them for
     everybody, at a level shared by all people and attackers."""
     return any(
-        risk.value > MORE_OFTEN_THAN_NOT and _binomial_tail(risk) * looks < alpha
+        risk.value > MORE_OFTEN_THAN_NOT and _binomial_tail(risk, least) * looks < alpha
         for risk in person.by_attacker.values()
     )
 
 
-def _binomial_tail(risk: Estimate) -> float:
-    trials, chance = risk.n["conversations"], max(risk.null or 0.0, float(risk.extra.get("named", 0.0))) / 100
+def _binomial_tail(risk: Estimate, least: float) -> float:
+    """How often chance, which links at least so many percent, would link as many."""
+    trials, chance = risk.n["conversations"], max(least, risk.null or 0.0, float(risk.extra.get("named", 0.0))) / 100
     linked = math.ceil(risk.value / 100 * trials - 1e-9)
     return sum(
         math.comb(trials, hits) * chance**hits * (1 - chance) ** (trials - hits) for hits in range(linked, trials + 1)

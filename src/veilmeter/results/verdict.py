@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from veilmeter.attacks.attacker import BASELINE
 from veilmeter.core.findings import Finding, Level, Reference
-from veilmeter.results.criteria import criteria, kept_attribute, linking_finding, same_point, strongest
+from veilmeter.results.criteria import (
+    criteria,
+    kept_attribute,
+    linking_finding,
+    same_point,
+    strongest,
+    within_groups_of,
+)
 from veilmeter.results.levels import SEVERITY, worst_level
 from veilmeter.results.model import Criterion, Part, Results, Verdict
 from veilmeter.results.people import Traits, people
@@ -33,7 +40,7 @@ def conclude(
     results: Results, facts: TrustFacts, *, not_tested: Sequence[Finding] = (), traits: Traits | None = None
 ) -> Results:
     """The results with everything that follows from them: people, criteria, checks and the verdict."""
-    results = replace(results, people=people(results, traits))
+    results = replace(results, people=people(results, traits, among=within_groups_of(results)))
     found = criteria(results)
     if links_itself(found.get("linking"), facts):
         found["linking"] = raise_linking(found["linking"])
