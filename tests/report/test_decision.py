@@ -20,7 +20,7 @@ from veilmeter.report.public import Names, public_results
 from veilmeter.report.release import curves_of, release_of
 from veilmeter.report.rows import criterion_row
 from veilmeter.results import trust
-from veilmeter.results.criteria import inference_criterion
+from veilmeter.results.criteria import inference_criterion, linking_finding
 from veilmeter.results.model import Check, Criterion, Input, Part, Results
 from veilmeter.results.run_folder import read_results
 from veilmeter.wording import sentence
@@ -98,8 +98,8 @@ def test_numbers_that_are_too_small_are_refused(numbers: dict[str, int]) -> None
 def test_the_sentence_counts_people() -> None:
     decision = decide(release_results(), people=1200, candidates=20)
     assert decision.sentence == (
-        "In a release of 1,200 people, about 18 [16, 19] would be found by someone who does not know the speech was "
-        "anonymized, with a list of 20 candidates."
+        "In a release of 1,200 people, about 18 [16, 19] of the 20 people that the attacker looks for would be found by "
+        "someone who does not know the speech was anonymized, with a list of 20 candidates."
     )  # fmt: skip
     assert "Guessing would find 1." in decision.detail
 
@@ -336,3 +336,64 @@ def test_linking_released_recordings_to_each_other_belongs_to_linkage() -> None:
     linked = Finding.of("release_linked", passed=True, recognized=True, own_voices=False, share=0.9)
     results = with_checks(Check(name=trust.RELEASE, finding=linked, passed=True))
     assert "Released recordings of one person are linked to each other" in decide(results).criteria[0].text
+
+
+def test_a_model_says_so_and_what_it_leaves_open_is_not_known() -> None:
+    results = release_results()
+    assert decide(results, people=1000, candidates=1000).sentence.startswith("According to a model: About")
+    far = Estimate(
+        name="population_linkability",
+        value=50.0,
+        unit="percent",
+        interval=(0.0, 100.0),
+        at={"speakers": 10**6, "length": 3},
+    )
+    known = results.attackers["ignorant"]
+    wide = replace(known, estimates=Estimates([*known.estimates, far]))
+    decision = decide(replace(results, attackers={"ignorant": wide}), people=10**6, candidates=10**6)
+    assert decision.release_text.startswith("It is not known how many of the 1,000,000 people")
+    assert "Assess more people" in decision.release_basis
+    assert "The one person that the attacker looks for" in decide(results, people=1, candidates=20).release_text
+
+
+def test_a_model_finds_no_more_than_in_original_speech() -> None:
+    at = {"speakers": 1000, "length": 1}
+    near, ceiling, high = (
+        Estimate(name="population_linkability", value=value, unit="percent", interval=ends, at=at)
+        for value, ends in ((20.0, (10.0, 30.0)), (71.0, (60.0, 80.0)), (90.0, (40.0, 99.0)))
+    )
+    point = link(95.0, speakers=20, low=90.0, high=99.0)
+    base = {"original": attacker("original", point, ceiling)}
+    curves = curves_of(replace(sample(), attackers={**base, "ignorant": attacker("ignorant", point, high)}))
+    assert (curves[0].model[-1].value, curves[0].model[-1].interval) == (71.0, (40.0, 80.0))
+    curves = curves_of(replace(sample(), attackers={**base, "ignorant": attacker("ignorant", point, near)}))
+    assert curves[0].model[-1].value == 20.0
+
+
+def test_linking_is_one_number_and_a_group_is_named_beside_it() -> None:
+    worst = link(50.0, speakers=10, low=28.0, high=72.0)
+    group = {"gender": "f"}
+    case = Criterion(
+        name="linking",
+        level="raised",
+        finding=linking_finding("raised", worst, "ignorant", group, None),
+        estimate=worst,
+        attacker="ignorant",
+        group=group,
+    )
+    results = replace(sample(), criteria={"linking": case})
+    decision = decide(results, limit=45.0)
+    row = decision.criteria[0]
+    assert (row.figure, decision.dots[0].text) == ("40.0 %", "40 [30, 50] of 100")
+    assert "Worst case: Of 100 recordings, 50 [28, 72]" in row.also
+    assert "gender f" in row.also or "with f" in row.also
+    assert "gender" in decision.limit or "with f" in decision.limit
+    speakers = trust.check_speakers(case, 10.0)
+    assert "10 speakers with" in sentence(speakers.finding)
+
+
+def test_nobody_is_told_to_assess_more_people_where_they_are_enough() -> None:
+    wide = release_results()
+    told = Check(name=trust.ENOUGH, finding=text_finding("Enough."), passed=True)
+    actions = [item.action.code for item in advice(replace(wide, checks=(told,)))]
+    assert "advice_more_people" not in actions

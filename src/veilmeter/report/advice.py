@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from veilmeter.attacks.attacker import ATTACKERS
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference
+from veilmeter.report.rows import linking_of_all
 from veilmeter.results import trust
 from veilmeter.results.model import Criterion, Results
 
@@ -34,7 +35,7 @@ def advice(results: Results) -> tuple[Advice, ...]:
 
 
 def _failing(results: Results, name: str) -> Criterion | None:
-    criterion = results.criteria.get(name)
+    criterion = linking_of_all(results) if name == "linking" else results.criteria.get(name)
     return criterion if criterion is not None and criterion.level in ("raised", "high") else None
 
 
@@ -115,11 +116,13 @@ def attributes(results: Results) -> Iterator[Advice]:
 
 
 def more_people(results: Results) -> Iterator[Advice]:
-    linking = results.criteria.get("linking")
+    """Where no check has told whether they are enough."""
+    linking = linking_of_all(results)
     if linking is None or linking.estimate.interval is None:
         return
     low, high = linking.estimate.interval
-    if high - low > WIDE_INTERVAL and not any(check.name == trust.ENOUGH and check.failed for check in results.checks):
+    told = any(check.name == trust.ENOUGH and check.passed is not None for check in results.checks)
+    if high - low > WIDE_INTERVAL and not told:
         yield Advice("trust", Finding("advice_more_people"), Finding("interval_is_wide", {"low": low, "high": high}))
 
 

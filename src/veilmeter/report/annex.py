@@ -13,7 +13,7 @@ from typing import Any
 
 from veilmeter.attacks.attacker import plain_words
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
-from veilmeter.report.rows import THREE, CriterionRow, criterion_row
+from veilmeter.report.rows import THREE, CriterionRow, criterion_row, linking_of_all
 from veilmeter.results.model import Results
 from veilmeter.results.verdict import LAWYER
 from veilmeter.wording import sentence, sentences
@@ -103,7 +103,7 @@ def _attack_rows(results: Results) -> list[CriterionRow]:
 
 
 def _by_attacker(results: Results) -> Chapter:
-    linking = results.criteria.get("linking")
+    linking = linking_of_all(results)
     rows = []
     for name, attacker in results.attacks.items():
         about = plain_words(name, attacker.about)

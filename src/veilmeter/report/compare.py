@@ -13,7 +13,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import write_text
 from veilmeter.core.findings import Finding, Reference, map_references
 from veilmeter.report.annex import FILL_IN, Chapter, Table
-from veilmeter.report.decision import Decision, Dots, decide, everybody, never_tested
+from veilmeter.report.decision import Decision, Dots, decide, never_tested
 from veilmeter.report.figures import style
 from veilmeter.report.figures.page import system_figures
 from veilmeter.report.html import Options, page, render
@@ -264,9 +264,6 @@ def _criteria(systems: Sequence[ComparedSystem]) -> list[tuple[str, list[Criteri
 
 
 def _rows(results: Results) -> list[CriterionRow]:
-    release = release_of(results)
-    if release is not None and "linking" in results.criteria:  # among everybody: groups differ between systems
-        results = replace(results, criteria={**results.criteria, "linking": everybody(results, release)})
     rows = [row for row in criterion_rows(results) if row.name != "inference"]
     inference = results.criteria.get("inference")
     if inference is None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from veilmeter.attacks.attacker import BASELINE, plain_words
+from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.estimate import Estimate, Estimates
-from veilmeter.core.findings import Finding
+from veilmeter.core.findings import Finding, group_references
 from veilmeter.metrics.measure import is_headline
 from veilmeter.report.advice import advice
-from veilmeter.report.release import Curve, Release, release_of
-from veilmeter.report.rows import THREE, Bar, CriterionRow, about_attacker, bar_of, criterion_row
-from veilmeter.results.criteria import linking_finding
+from veilmeter.report.release import UNKNOWN, Curve, Release, release_of
+from veilmeter.report.rows import THREE, Bar, CriterionRow, about_attacker, bar_of, criterion_row, linking_of_all
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import Check, Criterion, Results
 from veilmeter.results.trust import UTILITY_PENDING, doubts, is_pending, meaning, open_questions
@@ -116,7 +115,7 @@ def decide(
 ) -> Decision:
     """`people` and `candidates` are those of the real release; by default the people that were assessed."""
     release = release_of(results, people=people, candidates=candidates)
-    linking = None if release is None else everybody(results, release)
+    linking = linking_of_all(results)
     headline, lead, detail = _opening(results, release)
     who = _who(results, linking)
     bounds = limit_finding(results, limit)
@@ -143,7 +142,7 @@ def decide(
         use=sentences(use(results), "lay"),
         release=release,
         release_text="" if release is None else sentence(_release_count(release), "lay"),
-        release_basis="" if release is None else basis_words(release.curve)[release.share.basis],
+        release_basis="" if release is None else basis_words(release.curve)[release.basis],
         advice=tuple(
             AdviceRow(item.criterion, sentence(item.action, "lay"), sentence(item.reason, "lay") if item.reason else "")
             for item in advice(results)[:MOST_ADVICE]
@@ -200,11 +199,9 @@ def _opening(results: Results, release: Release | None) -> tuple[str, str, str]:
     if release is None or worst is None:
         return headline, text(verdict.headline[1:], "lay"), ""
     details = [sentence(Finding("guessing_finds", {"size": release.by_guessing}), "lay")]
-    original = everybody(results, release).original
-    if original is not None:
-        details.append(sentence(Finding("original_speech_linked", {"estimate": original}), "lay"))
-    if worst.estimate.at != release.curve.measured[-1].at or worst.group:
-        details.append(words.worst_case(criterion_row(results, "linking").sentence))
+    linking = linking_of_all(results)
+    if linking is not None and linking.original is not None:
+        details.append(sentence(Finding("original_speech_linked", {"estimate": linking.original}), "lay"))
     serious = [criterion_row(results, c.name).sentence for c in _others(results) if _height(c) > _height(worst)]
     # A reassurance says in the same breath what it does not rest on.
     open_points = [text(question, "lay") for question in open_questions(results)] if verdict.level == "low" else []
@@ -226,13 +223,15 @@ def _release_found(results: Results, release: Release) -> Finding:
 
 def _release_count(release: Release) -> Finding:
     found, low, high = release.expected
-    return Finding("release_count", {"size": release.people, "found": found, "low": low, "high": high})
+    values = {"size": release.people, "listed": release.on_the_list, "found": found, "low": low, "high": high}
+    return Finding("release_count", {**values, "basis": release.basis})
 
 
 def basis_words(curve: Curve) -> dict[str, str]:
     """The evidence for a share of people, by its basis."""
     measured, most = {"size": curve.most_measured}, {"size": curve.most}
     return {
+        UNKNOWN: sentence(Finding("share_unknown", measured), "lay"),
         "measured": sentence(Finding("share_measured", measured), "lay"),
         "model": sentence(Finding("share_modeled", measured), "lay"),
         "beyond": sentence(Finding("share_beyond_model", most), "lay"),
@@ -260,24 +259,6 @@ def _dots_of(title: str, point: Estimate) -> Dots:
 
 def _height(criterion: Criterion) -> int:
     return LEVEL_ORDER.index(criterion.level)
-
-
-def everybody(results: Results, release: Release) -> Criterion:
-    """Linking by the release's attacker among everybody assessed. The worst case itself may lie within a group or a
-    smaller set, where guessing gives more: only figures among the same people stand side by side."""
-    point = release.curve.measured[-1]
-    baseline = results.attackers.get(BASELINE)
-    same = [p for p in baseline.estimates.points("linkability") if p.at == point.at] if baseline is not None else []
-    level = results.criteria["linking"].level if "linking" in results.criteria else "unknown"
-    original = same[0] if same else None
-    return Criterion(
-        name="linking",
-        level=level,
-        finding=linking_finding(level, point, release.curve.attacker, {}, original),
-        estimate=point,
-        attacker=release.curve.attacker,
-        original=original,
-    )
 
 
 def _others(results: Results) -> list[Criterion]:
@@ -412,7 +393,11 @@ def limit_finding(results: Results, named: float | None) -> Finding | None:
         return Finding("limit_without_linking", {"percent": limit})
     point = linking.estimate
     place = "above" if point.value > limit else "unclear" if point.worst > limit else "below"
-    return Finding(
+    return Finding.of(
         "limit_compared",
-        {"percent": limit, "chosen_before": limit == chosen, "estimate": point, "place": place},
+        percent=limit,
+        chosen_before=limit == chosen,
+        estimate=point,
+        place=place,
+        group=group_references(linking.group) or None,
     )

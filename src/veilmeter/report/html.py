@@ -35,7 +35,7 @@ from veilmeter.report.people import (
     people_table,
 )
 from veilmeter.report.public import Reported
-from veilmeter.report.release import curves_of
+from veilmeter.report.release import MOST_OPEN, curves_of
 from veilmeter.report.rows import (
     ORDER,
     Row,
@@ -203,7 +203,12 @@ def release_data(results: Results) -> dict[str, Any]:
         points = [[s.candidates, s.value, s.low, s.high, s.basis] for s in curve.grid()]
         rounded = [[point[0], *(round(float(share), 5) for share in point[1:4]), point[4]] for point in points]
         curves.setdefault(curve.attacker, {})[str(curve.length)] = {"points": rounded, "basis": basis_words(curve)}
-    return {"curves": curves, "sentence": words.RELEASE_COUNT, "not_measured": words.NOTES["not_measured"]}
+    return {
+        "curves": curves,
+        "sentences": words.RELEASE_COUNT,
+        "most_open": MOST_OPEN,
+        "not_measured": words.NOTES["not_measured"],
+    }
 
 
 def _calculator(results: Results) -> dict[str, Any] | None:

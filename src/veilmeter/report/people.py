@@ -170,7 +170,7 @@ def _zoo(results: Results) -> Figure | None:
         "The zoo",
         "One point per speaker, between original and anonymized voice. To the right are those who still resemble themselves: the "
         "people whom the anonymizer protects least. High up are those who resemble many others. To the left is good. The "
-        "glossary explains the animals.",
+        "glossary explains the animals: they are terms of speaker recognition for how scores behave, not for what people are like.",
         f"Zoo plot of {len(rows)} speakers: {in_words}.",
         chart,
     )  # fmt: skip

@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from veilmeter.attacks.attacker import BASELINE
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.results.criteria import strongest
 from veilmeter.results.model import Results
 
 Basis = Literal["measured", "model", "beyond"]
+UNKNOWN = "unknown"  # of a model that leaves more than this open, no figure is told
+MOST_OPEN = 0.5
 GRID_STEPS = 8  # points of a curve for every tenfold number of candidates
 
 
@@ -30,6 +33,11 @@ class Share:
     low: float
     high: float
     basis: Basis
+
+    @property
+    def known(self) -> bool:
+        """What was measured is; a model's estimate where its interval leaves less than half of the people open."""
+        return self.basis == "measured" or self.high - self.low <= MOST_OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +110,30 @@ def _between(
 def curves_of(results: Results) -> tuple[Curve, ...]:
     """Every attack with every number of recordings per person for which Linkability was measured."""
     curves = []
+    original = results.attackers[BASELINE].estimates if BASELINE in results.attackers else Estimates()
+    ceilings = {tuple(sorted(p.at.items())): p for p in original.points("population_linkability")}
     for name, attacker in results.attacks.items():
         points = attacker.estimates.points("linkability").sort_by("speakers")
         model = attacker.estimates.points("population_linkability").sort_by("speakers")
         for length in sorted({int(point.at["length"]) for point in points if "length" in point.at}):
             measured = tuple(point for point in points if point.at.get("length") == length)
             most = _people(measured[-1])
-            further = tuple(p for p in model if p.at.get("length", 1) == length and _people(p) > most)
+            further = tuple(
+                at_most(p, ceilings.get(tuple(sorted(p.at.items()))))
+                for p in model
+                if p.at.get("length", 1) == length and _people(p) > most
+            )
             curves.append(Curve(name, length, measured, further))
     return tuple(curves)
+
+
+def at_most(point: Estimate, ceiling: Estimate | None) -> Estimate:
+    """A model's estimate, cut off at that for original speech: nobody finds more people after anonymization."""
+    if ceiling is None:
+        return point
+    top = ceiling.interval[1] if ceiling.interval else ceiling.value
+    interval = None if point.interval is None else (min(point.interval[0], top), min(point.interval[1], top))
+    return point.with_(value=min(point.value, ceiling.value), interval=interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +153,10 @@ class Release:
     def expected(self) -> tuple[float, float, float]:
         """People found, with the ends of the interval."""
         return tuple(self.on_the_list * share for share in (self.share.value, self.share.low, self.share.high))  # type: ignore[return-value]
+
+    @property
+    def basis(self) -> str:
+        return self.share.basis if self.share.known else UNKNOWN
 
     @property
     def by_guessing(self) -> float:

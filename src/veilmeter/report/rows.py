@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.measure import MEASURES, SECTIONS, Measure, measure
-from veilmeter.results.criteria import D_ECE_MAX
+from veilmeter.results.criteria import D_ECE_MAX, linking_finding, same_point, strongest
 from veilmeter.results.model import Criterion, Results
 from veilmeter.results.trust import RELEASE
 from veilmeter.wording import sentence
@@ -97,6 +97,30 @@ def _missing_row(results: Results, name: str) -> CriterionRow:
     )
 
 
+def linking_of_all(results: Results) -> Criterion | None:
+    """Linking by the strongest attacker among everybody: the one figure that every page shows. The worst case itself
+    may lie within a group or a smaller set, where guessing gives more; it is told beside it and names its group."""
+    worst, chosen = results.criteria.get("linking"), strongest(results)
+    if worst is None or chosen is None:
+        return worst
+    original = same_point(results, chosen)
+    return replace(
+        worst,
+        finding=linking_finding(worst.level, chosen.estimate, chosen.attacker, {}, original),
+        estimate=chosen.estimate,
+        attacker=chosen.attacker,
+        group={},
+        original=original,
+    )
+
+
+def _worst_within(results: Results, shown: Criterion) -> str:
+    """The worst case of linking, where it is that of a group or of a smaller set of people."""
+    worst = results.criteria[shown.name]
+    same = not worst.group and worst.estimate.at.get("speakers") == shown.estimate.at.get("speakers")
+    return "" if same else words.worst_case(sentence(worst.finding, "lay"))
+
+
 def _within_release(results: Results) -> str:
     """Whether released recordings of one person are linked to each other, which belongs to linkage."""
     return " ".join(sentence(check.finding, "lay") for check in results.checks if check.name == RELEASE)
@@ -106,7 +130,7 @@ def criterion_row(results: Results, name: str) -> CriterionRow:
     """A criterion with the figure that its sentence explains; one of the three that is missing says why."""
     if name in THREE and name not in results.criteria:
         return _missing_row(results, name)
-    criterion = results.criteria[name]
+    criterion = (linking_of_all(results) if name == "linking" else None) or results.criteria[name]
     point = display_point(results, criterion)
     apart = name == "distinctiveness"
     tag = f" · tag {point.extra['tag']}" if "tag" in point.extra else ""
@@ -128,7 +152,7 @@ def criterion_row(results: Results, name: str) -> CriterionRow:
         measure=point.label + words.where(point) + words.in_group(criterion.group),
         of_hundred="" if apart else _of_hundred(point),
         names=words.legal_names(name),
-        also=_within_release(results) if name == "linking" else "",
+        also=f"{_worst_within(results, criterion)} {_within_release(results)}".strip() if name == "linking" else "",
     )
 
 

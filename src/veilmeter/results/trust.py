@@ -358,6 +358,7 @@ def check_speakers(linking: Criterion | None, precision: float) -> Check:
         estimate=estimate,
         by_chance=chance,
         needed=None if passed else needed,
+        group=group_references(linking.group) or None,
     )
     return Check(name=ENOUGH, finding=finding, passed=passed, figure=reach, limit=margin)
 

@@ -317,6 +317,7 @@ declare(
     estimate=Estimate,
     by_chance=float,
     needed=int | None,
+    group=tuple[Reference, ...] | None,
 )
 declare("no_training_speech", slot="training")
 declare("training_overlap", slot="training", overlap=int, speakers=int, role=str)
@@ -403,11 +404,23 @@ declare("measure_not_possible", measure=str, reason=Reference)
 
 # --- the report: how many people of a release are found
 
-declare("release_count", size=int, found=float, low=float, high=float)
-declare("release_found", size=int, candidates=int, found=float, low=float, high=float, attacker=str, about=str)
+declare("release_count", size=int, listed=int, found=float, low=float, high=float, basis=str)
+declare(
+    "release_found",
+    size=int,
+    listed=int,
+    candidates=int,
+    found=float,
+    low=float,
+    high=float,
+    basis=str,
+    attacker=str,
+    about=str,
+)
 declare("guessing_finds", size=float)
 declare("original_speech_linked", estimate=Estimate)
 declare("share_measured", slot="basis of a share", size=int)
+declare("share_unknown", slot="basis of a share", size=int)
 declare("share_modeled", slot="basis of a share", size=int)
 declare("share_beyond_model", slot="basis of a share", size=int)
 
@@ -431,6 +444,7 @@ declare(
     chosen_before=bool,
     estimate=Estimate,
     place=Literal["above", "unclear", "below"],
+    group=tuple[Reference, ...] | None,
 )
 
 # --- the report: what to do next, and why

@@ -21,6 +21,7 @@ from veilmeter.metrics.measure import better_direction, label_of, measure_of
 from veilmeter.report.figures import legal, style
 from veilmeter.report.figures.similarity import scatter
 from veilmeter.report.figures.typesetting import Typesetting
+from veilmeter.report.rows import linking_of_all
 from veilmeter.results.compare import read_runs
 from veilmeter.results.model import AttackerResult, Results
 from veilmeter.wording.english.page import recordings_each
@@ -352,7 +353,7 @@ def _linkability(systems: Mapping[str, Results]) -> Figure | None:
 
 
 def _uses(systems: Mapping[str, Results]) -> list[tuple[str, Estimate, Estimate]]:
-    """Name, a measure of use that all systems have, and the worst Linkability."""
+    """Name, a measure of use that all systems have, and Linkability among everybody by the strongest attacker."""
     shared = [
         name
         for name in next(iter(systems.values())).part("utility").names
@@ -360,9 +361,10 @@ def _uses(systems: Mapping[str, Results]) -> list[tuple[str, Estimate, Estimate]
     ]
     if not shared or not all("linking" in results.criteria for results in systems.values()):
         return []
-    points = [(name, results.part("utility").single(shared[0]), results.criteria["linking"].estimate)
-              for name, results in systems.items()]  # fmt: skip
-    return [(name, use, link) for name, use, link in points if use is not None]
+    points = [
+        (name, results.part("utility").single(shared[0]), linking_of_all(results)) for name, results in systems.items()
+    ]
+    return [(name, use, link.estimate) for name, use, link in points if use is not None and link is not None]
 
 
 def pareto_front(points: list[tuple[str, float, float]]) -> list[str]:

@@ -187,10 +187,14 @@
     if (!curve) { answer.textContent = release.not_measured; basis.textContent = ""; return; }
     const [value, low, high, kind] = shareAt(curve.points, candidates);
     const listed = Math.min(total, candidates);
-    const people = `${counted(total)} ${total === 1 ? "person" : "people"}`;
-    const found = `${counted(listed * value)} [${counted(listed * low)}, ${counted(listed * high)}]`;
-    answer.textContent = release.sentence.replace("{people}", people).replace("{found}", found);
-    basis.textContent = curve.basis[kind];
+    const persons = (number) => `${counted(number)} ${number === 1 ? "person" : "people"}`;
+    const unknown = kind !== "measured" && high - low > release.most_open;
+    const of = listed === 1 ? 100 : listed;
+    const found = `${counted(of * value)} [${counted(of * low)}, ${counted(of * high)}]`;
+    const form = unknown ? "unknown" : listed === 1 ? "one" : listed === total ? "all" : "some";
+    const text = release.sentences[form].replace("{people}", persons(total)).replace("{listed}", persons(listed)).replace("{found}", found);
+    answer.textContent = (unknown || kind === "measured" ? "" : release.sentences.model) + text;
+    basis.textContent = curve.basis[unknown ? "unknown" : kind];
   }
   if (fields.every(Boolean)) for (const field of fields) field.addEventListener("input", calculate);
 

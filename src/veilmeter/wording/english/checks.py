@@ -125,24 +125,27 @@ WORDS.say("linking_without_interval", "No rate of linking with an interval was m
 
 
 @WORDS.words("enough_speakers")
-def _enough_speakers(
-    passed: bool, level: Level, speakers: int, estimate: Estimate, by_chance: float, needed: int | None = None
-) -> str:
-    return _enough(passed, level, speakers, estimate, by_chance, needed, "chance")
+def _enough_speakers(**found: object) -> str:
+    return _enough(luck="chance", **found)  # type: ignore[arg-type]
 
 
 @WORDS.words("enough_speakers", "lay")
-def _enough_speakers_lay(
-    passed: bool, level: Level, speakers: int, estimate: Estimate, by_chance: float, needed: int | None = None
-) -> str:
-    return _enough(passed, level, speakers, estimate, by_chance, needed, "guessing")
+def _enough_speakers_lay(**found: object) -> str:
+    return _enough(luck="guessing", **found)  # type: ignore[arg-type]
 
 
 def _enough(
-    passed: bool, level: Level, speakers: int, estimate: Estimate, by_chance: float, needed: int | None, luck: str
+    passed: bool,
+    level: Level,
+    speakers: int,
+    estimate: Estimate,
+    by_chance: float,
+    luck: str,
+    needed: int | None = None,
+    group: tuple[Reference, ...] = (),
 ) -> str:
     """An alarm is not doubted because people are few: that they are recognized is known, only how often is not."""
-    people = count(speakers, "speaker")
+    people = count(speakers, "speaker") + within(group)
     rate = f"{of_hundred(estimate)} of 100 recordings are linked ({luck} {chance(by_chance)})"
     if passed:
         claims = {

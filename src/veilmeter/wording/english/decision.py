@@ -7,7 +7,8 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Reference
 from veilmeter.core.text import few
 from veilmeter.wording.catalog import Catalog, shown
-from veilmeter.wording.english.page import RELEASE_COUNT, where
+from veilmeter.wording.english.page import release_count, where
+from veilmeter.wording.english.verdict import within
 from veilmeter.wording.numbers import capitalize, count, listing, of_hundred, span
 
 WORDS = Catalog()
@@ -16,13 +17,23 @@ WORDS = Catalog()
 
 
 @WORDS.words("release_count")
-def _release_count(size: int, found: float, low: float, high: float) -> str:
-    return RELEASE_COUNT.format(people=count(size, "person", "people"), found=span(found, (low, high)))
+def _release_count(size: int, listed: int, found: float, low: float, high: float, basis: str) -> str:
+    return release_count(size, listed, (found, low, high), basis)
 
 
 @WORDS.words("release_found")
-def _release_found(size: int, candidates: int, found: float, low: float, high: float, attacker: str, about: str) -> str:
-    start = _release_count(size, found, low, high).removesuffix(".")
+def _release_found(
+    size: int,
+    listed: int,
+    candidates: int,
+    found: float,
+    low: float,
+    high: float,
+    basis: str,
+    attacker: str,
+    about: str,
+) -> str:
+    start = release_count(size, listed, (found, low, high), basis).removesuffix(".")
     return f"{start} by {plain_words(attacker, about).who}, with a list of {count(candidates, 'candidate')}."
 
 
@@ -41,6 +52,11 @@ WORDS.say(
     "share_modeled",
     "Beyond the {size:person/people} who were measured, this is the estimate of a model, and less certain than its "
     "interval says.",
+)
+WORDS.say(
+    "share_unknown",
+    "Only {size:person/people} were measured, and the model that extrapolates from them leaves more than half of the people "
+    "open. Assess more people.",
 )
 WORDS.say(
     "share_beyond_model",
@@ -103,12 +119,14 @@ WORDS.say("limit_without_linking", "The limit of {percent:.3g} of 100 was given,
 
 
 @WORDS.words("limit_compared")
-def _limit_compared(percent: float, chosen_before: bool, estimate: Estimate, place: str) -> str:
+def _limit_compared(
+    percent: float, chosen_before: bool, estimate: Estimate, place: str, group: tuple[Reference, ...] = ()
+) -> str:
     when = "that was chosen before this assessment" if chosen_before else "that was named for this report"
     verb = {"above": "lies above", "unclear": "may lie above", "below": "lies below"}[place]
     return (
         f"The limit of {percent:g} in 100 {when}: the worst case, {of_hundred(estimate)} of 100 recordings linked"
-        f"{where(estimate)}, {verb} it."
+        f"{where(estimate)}{within(group)}, {verb} it."
     )
 
 

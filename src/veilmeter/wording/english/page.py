@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from veilmeter.core.estimate import Estimate
-from veilmeter.wording.numbers import capitalize, count, hundred_cells, of_hundred
+from veilmeter.wording.numbers import capitalize, count, hundred_cells, of_hundred, span
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,20 +225,44 @@ NOTES = {
     "overview": "The strongest attacker that was run, for every criterion that was measured.",
     "bars": "The bar runs from 0 to the highest possible value; the dot is the measured value, the band its 95 % interval, the dashed line guessing.",
     "method": "Attackers, measures, what was assessed, how to repeat it, glossary.",
-    "pseudonyms": "Names are pseudonyms made for this report. See results.json, which stays with you, for who they are.",
+    "pseudonyms": "Names are pseudonyms made for this report. To find out who they are, run: veilmeter report RUN --show-ids",
     "choose": "Choose a person in the table to see them in every figure.",
     "by_person": "What each channel discloses about each person, in bits, and how many of 100 recordings it links to them.",
     "not_measured": "This was not measured.",
     "settings": "Settings that were not the same in all runs.",
     "cells": "Each cell is the strongest attacker that was run against that system: how often it succeeds in 100 attempts, the 95 % interval in brackets, and what guessing gives.",
     "significant": "Paired by speaker where the measure allows it. A difference is called significant if chance hardly explains it, considering how many differences are compared (Holm's rule).",
-    "holds_recordings": "This page contains recordings of people, original and anonymized.",
+    "holds_recordings": "This page contains recordings, original and anonymized.",
     "treat_recordings": "Treat it as you treat the recordings themselves.",
     "complete": "This page is complete in itself: it loads nothing and sends nothing.",
-    "footer_recordings": "It contains recordings of people.",
+    "footer_recordings": "It contains recordings.",
     "footer_nobody": "It names nobody.",
 }
-RELEASE_COUNT = "In a release of {people}, about {found} would be found."  # the page's script fills it in, too
+# How many people are found; the page's script fills it in, too. An attacker who has fewer candidates than there are
+# people looks for these alone.
+RELEASE_COUNT = {
+    "all": "About {found} of the {listed} would be found.",
+    "some": "In a release of {people}, about {found} of the {listed} that the attacker looks for would be found.",
+    "one": "The one person that the attacker looks for would be found in about {found} of 100 cases.",
+    "unknown": "It is not known how many of the {listed} that the attacker looks for would be found.",
+    "model": "According to a model: ",
+}
+
+
+def release_count(people: int, listed: int, found: tuple[float, float, float], basis: str) -> str:
+    """
+    >>> release_count(1200, 20, (9.2, 6.1, 12.0), "measured")
+    'In a release of 1,200 people, about 9 [6, 12] of the 20 people that the attacker looks for would be found.'
+    >>> release_count(40, 40, (13.0, 8.0, 20.0), "model")
+    'According to a model: About 13 [8, 20] of the 40 people would be found.'
+    """
+    kind = "unknown" if basis == "unknown" else "one" if listed == 1 else "all" if listed == people else "some"
+    value, low, high = (100 * number if listed == 1 else number for number in found)
+    counts = {"people": count(people, "person", "people"), "listed": count(listed, "person", "people")}
+    text = RELEASE_COUNT[kind].format(**counts, found=span(value, (low, high)))
+    return (RELEASE_COUNT["model"] if basis in ("model", "beyond") else "") + text
+
+
 SIGNERS = ("Assessed by", "Data protection officer", "Decision and date", "Assess again before")
 SYSTEM_SIGNERS = ("Assessed by", "Data protection officer", "System chosen and date", "Assess again before")
 STATES = {"open": "could not be checked", "failed": "failed", "passed": "passed"}
@@ -435,7 +459,7 @@ NOT_RECOGNIZED = "not recognized"  # of a person, on original speech
 def people_introduction(expected_by_chance: float | None) -> str:
     text = (
         "The table lists the speakers by their highest risk over all attackers. A figure is the share of a speaker's "
-        "anonymized recordings that an attacker linked to them: 1.00 is all of them, 0.00 none."
+        "anonymized recordings that an attacker linked to them, in percent."
     )
     if expected_by_chance is None:
         return text
