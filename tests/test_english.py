@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -91,3 +93,42 @@ def test_no_phrase_reads_translated(path: Path) -> None:
         for hit in re.finditer(pattern, ALLOWED.sub("", line))
     ]
     assert found == []
+
+
+# --- the page judges nothing: measurements would support a decision or speak against it
+
+JUDGMENT = re.compile(r"\b(anonymous|compliant|compliance|safe|legal|legally|lawful|lawfully)\b", re.IGNORECASE)
+NO_JUDGMENT = (
+    "not a legal",  # opinion, judgment
+    "In the legal sense",
+    "This does not mean that the release is safe",
+    "Share; considered anonymous for this recipient",  # an option to tick, which the page never ticks
+    "legal basis",
+)
+
+
+def judged(text: str) -> list[str]:
+    for allowed in NO_JUDGMENT:
+        text = re.sub(re.escape(allowed), "", text, flags=re.IGNORECASE)
+    return JUDGMENT.findall(text)
+
+
+def report_texts() -> Iterator[tuple[str, str]]:
+    """Every text that a report may print: strings of the catalog and of the report, and the templates."""
+    top = ROOT / "src" / "veilmeter"
+    for path in (*top.glob("wording/**/*.py"), *top.glob("report/*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        described = (ast.Module, ast.FunctionDef, ast.ClassDef)
+        documents = {id(node.body[0].value) for node in ast.walk(tree)
+                     if isinstance(node, described) and isinstance(node.body[0], ast.Expr)}  # fmt: skip
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
+                yield path.name, node.value
+    for path in (*top.glob("report/page/*.j2"), *top.glob("report/page/*.typ")):
+        yield path.name, path.read_text(encoding="utf-8")
+
+
+def test_the_page_never_calls_data_anonymous_compliant_safe_or_legal() -> None:
+    found = [(name, text[:80]) for name, text in report_texts() if judged(text)]
+    assert not found, "say 'would support' or 'speaks against' instead"
+    assert judged("The data is anonymous.") == ["anonymous"]

@@ -25,7 +25,7 @@ from veilmeter.results.model import Check, Criterion, Input, Part, Results
 from veilmeter.results.run_folder import read_results
 from veilmeter.wording import sentence
 from veilmeter.wording.english.decision import REMEDIES
-from veilmeter.wording.english.page import CHECKS
+from veilmeter.wording.english.page import CHECKS, OPTIONS
 
 
 @pytest.fixture
@@ -397,3 +397,24 @@ def test_nobody_is_told_to_assess_more_people_where_they_are_enough() -> None:
     told = Check(name=trust.ENOUGH, finding=text_finding("Enough."), passed=True)
     actions = [item.action.code for item in advice(replace(wide, checks=(told,)))]
     assert "advice_more_people" not in actions
+
+
+def test_everybody_is_a_dot_and_the_exposed_are_named() -> None:
+    strip = decide(sample()).strip
+    assert strip is not None
+    assert [(dot.speaker, dot.share, dot.exposed) for dot in strip.dots] == [("s1", 0.4, True)]
+    assert "Exposed: 1 of 1 person (s1)." in strip.caption
+
+
+def test_the_decision_is_signed_once_and_nothing_is_ticked() -> None:
+    results = sample()
+    chapters = annex(results, decide(results, digest="f" * 64, limit=9.0))
+    signed = chapters[-1]
+    assert [chapter.title for chapter in chapters].count(signed.title) == 1
+    assert signed.table is not None
+    entries = [row[0] for row in signed.table.rows]
+    assert entries.count("☐") == len(OPTIONS) == 4
+    assert not set("☑☒") & set(str(signed))
+    assert ("SHA-256 of results.json", "f" * 64, "–") in signed.table.rows
+    assert any("The limit of 9 in 100" in row[1] for row in signed.table.rows)
+    assert sum("Guidelines 02/2026" in row[0] for row in signed.table.rows) == 3

@@ -80,7 +80,7 @@ def test_the_annex_is_a_document_of_its_own(run: Path, tmp_path: Path) -> None:
     path = write_report(run, tmp_path / "annex.docx", form="docx")
     document = docx.Document(str(path))
     text = "\n".join(p.text for p in document.paragraphs)
-    for title in ("The release", "Likelihood and severity per attacker", "Mitigations", "Sign-off"):
+    for title in ("The release", "Likelihood and severity per attacker", "Mitigations", "Decision to sign"):
         assert title in text
     cells = [cell.text for table in document.tables for row in table.rows for cell in row.cells]
     assert "Recipients" in cells

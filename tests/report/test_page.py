@@ -191,6 +191,9 @@ def test_print_cuts_no_figure(any_browser: Any, report: Path) -> None:
             "[...document.querySelectorAll('figure:not(.dots)')].map(f => [f.clientWidth, f.querySelector('svg').getBoundingClientRect().width])"
         )
         assert all(drawn <= room + 1 for room, drawn in widths)
+        titles = opened.page.locator(".fold h2 button")
+        assert titles.count() > 3
+        assert all(title.is_visible() for title in titles.all())
         printed = opened.page.pdf(format="A4")
         assert printed[:5] == b"%PDF-"
         assert opened.page.evaluate(

@@ -58,7 +58,7 @@ def annex(results: Results, decision: Decision, created: str = "") -> tuple[Chap
             ),
         ),
         Chapter("Open questions for a lawyer", items=sentences(LAWYER, "annex")),
-        _sign_off(results, created),
+        _sign_off(results, decision, created),
     )
 
 
@@ -156,19 +156,26 @@ def _residual(results: Results, decision: Decision) -> Chapter:
     )
 
 
-def _sign_off(results: Results, created: str) -> Chapter:
-    return Chapter(
-        "Sign-off",
-        table=Table(
-            ("", "name", "date and signature"),
-            (
-                ("Assessed by", str(results.settings.get("assessor") or FILL_IN), FILL_IN),
-                ("Data protection officer", FILL_IN, FILL_IN),
-                ("Decision", FILL_IN, FILL_IN),
-                ("To be assessed again before", FILL_IN, FILL_IN),
-                ("Version of this document", f"veilmeter {results.version}" + (f", {created}" if created else ""), ""),
-            ),
+def _sign_off(results: Results, decision: Decision, created: str) -> Chapter:
+    """The decision to sign: the question, the limit, the three criteria, options that nobody has ticked, signatures."""
+    criteria = [criterion_row(results, name) for name in THREE]
+    rows = (
+        ("Question", words.QUESTION, FILL_IN),
+        ("Limit for the risk", decision.limit or words.NO_LIMIT_CHOSEN, FILL_IN),
+        *(
+            (words.full_title(row.title, row.name), f"{capitalize(row.level_text)}. {row.text}", FILL_IN)
+            for row in criteria
         ),
+        *(("☐", option, FILL_IN) for option in words.OPTIONS),
+        ("Assessed by", str(results.settings.get("assessor") or FILL_IN), FILL_IN),
+        ("Data protection officer", FILL_IN, FILL_IN),
+        ("Decided by", FILL_IN, FILL_IN),
+        ("To be assessed again before", FILL_IN, FILL_IN),
+        ("Version of this document", f"veilmeter {results.version}" + (f", {created}" if created else ""), "–"),
+        ("SHA-256 of results.json", decision.digest or FILL_IN, "–"),
+    )
+    return Chapter(
+        words.TITLES["sign"], (words.NOTES["sign"],), table=Table(("", "entry", "remarks, name, date, signature"), rows)
     )
 
 

@@ -28,6 +28,7 @@ from veilmeter.results.model import Results
 from veilmeter.results.trust import doubts
 from veilmeter.wording import sentence, sentences, text
 from veilmeter.wording.english import page as words
+from veilmeter.wording.english.sections import GLOSSARY
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,7 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         ],
         not_tested=_not_tested(systems),
         annex=_annex(systems),
-        glossary=words.GLOSSARY,
+        glossary=GLOSSARY,
         sections=[
             ("decision", words.TITLES["decision"]),
             ("curves", words.TITLES["side_by_side"]),

@@ -25,6 +25,7 @@ MOST_UNTESTED = 2
 MOST_ADVICE = 5
 MOST_ATTACKERS = 4
 MOST_DOUBTS = 3
+MOST_DOTS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,24 @@ class AdviceRow:
 
 
 @dataclass(frozen=True, slots=True)
+class StripDot:
+    """A person; `share` of 1 is that all of their recordings are linked to them."""
+
+    speaker: str
+    share: float
+    exposed: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Everybody by falling risk, each a dot."""
+
+    dots: tuple[StripDot, ...]
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """Everything that the first page says, in words."""
 
@@ -103,6 +122,8 @@ class Decision:
     release_basis: str
     advice: tuple[AdviceRow, ...]
     limit: str
+    strip: Strip | None = None
+    digest: str = ""  # of results.json, so that what is signed can be identified
 
 
 def decide(
@@ -112,6 +133,7 @@ def decide(
     people: int | None = None,
     candidates: int | None = None,
     limit: float | None = None,
+    digest: str = "",
 ) -> Decision:
     """`people` and `candidates` are those of the real release; by default the people that were assessed."""
     release = release_of(results, people=people, candidates=candidates)
@@ -148,6 +170,8 @@ def decide(
             for item in advice(results)[:MOST_ADVICE]
         ),
         limit="" if bounds is None else sentence(bounds, "lay"),
+        strip=strip_of(results),
+        digest=digest,
     )
 
 
@@ -255,6 +279,22 @@ def _dots(linking: Criterion) -> tuple[Dots, ...]:
 def _dots_of(title: str, point: Estimate) -> Dots:
     low, high = point.interval or (point.value, point.value)
     return Dots(title, point.value, low, high, words.dots(point))
+
+
+def strip_of(results: Results) -> Strip | None:
+    people = results.people.persons
+    if not people:
+        return None
+    dots = tuple(
+        StripDot(
+            person.speaker,
+            round(min(100.0, max(0.0, person.risk.value)) / 100, 2),
+            person.unprotected,
+            words.person_dot(person.speaker, person.risk),
+        )
+        for person in people[:MOST_DOTS]
+    )
+    return Strip(dots, words.strip_caption(len(people), results.people.unprotected, len(dots) < len(people)))
 
 
 def _height(criterion: Criterion) -> int:

@@ -32,7 +32,8 @@ from veilmeter.results.model import Results
 from veilmeter.results.trust import doubts
 from veilmeter.wording import sentence, sentences, text
 from veilmeter.wording.english import page as words
-from veilmeter.wording.english.page import NOTES, SECTIONS, STATES, TITLES
+from veilmeter.wording.english.page import NOTES, STATES, TITLES
+from veilmeter.wording.english.sections import GLOSSARY, SECTIONS
 
 
 def markdown(run: Reported, options: Options) -> str:
@@ -173,7 +174,6 @@ def _data(run: Reported, options: Options, decision: Decision, more: Mapping[str
         "annex": chapters,
         "titles": words.TITLES,
         "notes": words.NOTES,
-        "signers": words.SIGNERS,
         "states": words.STATES,
         **more,
     }
@@ -225,7 +225,7 @@ def _method(results: Results, decision: Decision) -> dict[str, Any]:
         ],
         "checks": _plain(decision.checks),
         "parameters": parameters(results),
-        "glossary": _pairs(words.GLOSSARY),
+        "glossary": _pairs(GLOSSARY),
     }
 
 

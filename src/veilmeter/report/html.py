@@ -50,6 +50,7 @@ from veilmeter.results.model import Results
 from veilmeter.results.run_folder import Matrices
 from veilmeter.wording import sentence, sentences
 from veilmeter.wording.english import page as words
+from veilmeter.wording.english.sections import BELOW_ZERO, GLOSSARY, SECTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ def decision_of(run: Reported, options: Options) -> Decision:
         people=options.release_size or settings.get("release_size"),
         candidates=options.candidates or settings.get("candidates"),
         limit=options.limit,
+        digest=run.digest,
     )
 
 
@@ -95,9 +97,9 @@ def technical_sections(results: Results, matrices: Matrices | None, limit: float
         figures += people_figures(results, matrices) if section == "similarity" else []
         rows = section_rows(results, section)
         if figures or rows:
-            about = words.SECTIONS[section]
+            about = SECTIONS[section]
             criterion = results.criteria.get(section)
-            notes = [words.BELOW_ZERO] if reaches_below_zero(results, section) else []
+            notes = [BELOW_ZERO] if reaches_below_zero(results, section) else []
             notes += use_notes(results) if section == "utility" else ()
             gist = sentence(criterion.finding, "technical") if criterion is not None else ""
             sections.append(
@@ -120,7 +122,7 @@ def _channel_section(results: Results) -> list[TechnicalSection]:
     rows, figure = channel_rows(results), channels_figure(results)
     if not rows:
         return []
-    about, figures = words.SECTIONS[CHANNELS], (figure,) if figure is not None else ()
+    about, figures = SECTIONS[CHANNELS], (figure,) if figure is not None else ()
     found = results.channels and results.channels.finding
     gist = sentence(found, "technical") if found else ""
     return [TechnicalSection(CHANNELS, about.title, about.short, about.introduction, gist, figures, tuple(rows), ())]
@@ -132,6 +134,7 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
     one, whose script puts in Vega, which would be there many times."""
     results, decision = run.results, decision_of(run, options)
     technical = technical_sections(results, run.matrices, options.limit)
+    *chapters, sign = annex(results, decision, run.created)  # the decision to sign follows the first page
     return page(
         "report.html.j2",
         [figure for section in technical for figure in section.figures],
@@ -149,7 +152,8 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         folds=True,
         d=decision,
         calculator=_calculator(results),
-        annex=annex(results, decision, run.created),
+        annex=chapters,
+        sign=sign,
         people=people_table(results),
         channels=channel_table(results),
         cards=criterion_rows(results),
@@ -164,7 +168,7 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         measures=measures_of(results),
         command=shlex.join(results.command),
         parameters=parameters(results),
-        glossary=words.GLOSSARY,
+        glossary=GLOSSARY,
         vega_inside=alone,
     )
 
@@ -239,7 +243,7 @@ def page(
     )
     environment.globals.update(
         titles=words.TITLES, notes=words.NOTES, levels=words.LEVELS, states=words.STATES,
-        signers=words.SIGNERS, system_signers=words.SYSTEM_SIGNERS,
+        system_signers=words.SYSTEM_SIGNERS,
     )  # fmt: skip
     environment.filters["link"] = safe_link
     environment.filters["script_json"] = _script_json

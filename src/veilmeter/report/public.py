@@ -29,7 +29,7 @@ from veilmeter.metrics.measure import MEASURES
 from veilmeter.results.compare import ComparedFigure
 from veilmeter.results.gate import BaselineCheck
 from veilmeter.results.model import AttackerResult, Input, Part, Person, Results
-from veilmeter.results.run_folder import MATRICES, Matrices, read_matrices, read_results, table_of
+from veilmeter.results.run_folder import MATRICES, RESULTS, Matrices, read_matrices, read_results, table_of
 from veilmeter.speech.extractors.base import EXTRACTORS
 
 if TYPE_CHECKING:
@@ -42,12 +42,14 @@ DAY = 10  # characters of a time that name the day
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Reported:
-    """`folder` is where the run lies, if anywhere; `created` the day on which it was made, if that is known."""
+    """`folder` is where the run lies, if anywhere; `created` the day on which it was made, if that is known;
+    `digest` the SHA-256 of its results.json."""
 
     results: Results
     matrices: Matrices | None = None
     folder: Path | None = None
     created: str = ""
+    digest: str = ""
 
 
 def reported(subject: Subject, results: Results | None = None) -> Reported:
@@ -64,7 +66,8 @@ def reported(subject: Subject, results: Results | None = None) -> Reported:
     results = results or read_results(folder)
     path = table_of(folder, results, MATRICES)
     matrices = None if path is None else read_matrices(path)
-    return Reported(results=results, matrices=matrices, folder=folder, created=_day(folder))
+    digest = hashlib.sha256((folder / RESULTS).read_bytes()).hexdigest()
+    return Reported(results=results, matrices=matrices, folder=folder, created=_day(folder), digest=digest)
 
 
 def _day(folder: Path) -> str:

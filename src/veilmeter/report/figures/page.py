@@ -319,7 +319,7 @@ AXIS_MARGIN = 0.06  # of what is shown, on either side
 
 
 def system_figures(systems: Mapping[str, Results]) -> list[Figure]:
-    makers = (_linkability, _trade_off, _distinctness)
+    makers = (_trade_off, _linkability, _distinctness)
     return [figure for maker in makers if (figure := maker(systems)) is not None]
 
 
@@ -413,9 +413,16 @@ def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
         base.mark_rule(opacity=0.6).encode(x="low_x:Q", x2="high_x:Q", y="linked:Q", color=color),
         base.mark_rule(opacity=0.6).encode(x="use:Q", y="low_y:Q", y2="high_y:Q", color=color),
         base.mark_point(filled=True, size=110, opacity=1).encode(
-            x=x, y=y, color=color, tooltip=["system:N", "use:Q", "linked:Q"]
+            x=x,
+            y=y,
+            color=color,
+            tooltip=[
+                "system:N",
+                alt.Tooltip("use:Q", title=points[0][1].label, format=".1f"),
+                alt.Tooltip("linked:Q", title="recordings linked (%)", format=".1f"),
+            ],
         ),
-        base.mark_text(align="left", dx=9, dy=-9, fontSize=11).encode(x=x, y=y, text="system:N", color=color),
+        base.mark_text(align="left", dx=9, dy=-9, fontSize=11).encode(x=x, y=y, text="system:N"),
     ).properties(width=640, height=340)
     in_words = "; ".join(f"{name}: {use.format_value()}, {link.value:.0f} of 100 linked" for name, use, link in points)
     return Figure(

@@ -59,6 +59,13 @@
     const width = Math.floor((room - (columns > 1 ? 45 : 80)) / columns);
     (function shrink(node) {
       if (!node || typeof node !== "object") return;
+      if (narrow && node.layer) {  // names beside points would push the panel together: a legend tells them
+        const named = node.layer.filter((part) => (part.mark || {}).type === "text" && ((part.encoding || {}).text || {}).field === "system");
+        if (named.length) {
+          node.layer = node.layer.filter((part) => !named.includes(part));
+          for (const part of node.layer) if ((part.encoding || {}).color && part.encoding.color.field === "system") part.encoding.color.legend = { orient: "bottom", columns: 1, title: null };
+        }
+      }
       if (typeof node.width === "number") {
         const wanted = Math.max(SMALLEST, (narrow ? width : node.width) - limits.cut);
         if (typeof node.height === "number" && node.height > wanted && narrow) node.height = wanted;
@@ -99,6 +106,8 @@
     if (!box || box.dataset.drawn) return;
     box.dataset.drawn = "yes";
     const room = Math.floor(box.getBoundingClientRect().width);
+    box.dataset.room = String(room);
+    if (views.has(id)) views.get(id).finalize();
     let limits = { cut: 0, columns: room < NARROW ? 2 : 6, label: 0, stacked: false };
     let result = null;
     for (let attempt = 0; attempt < ATTEMPTS && limits; attempt += 1) {
@@ -136,6 +145,27 @@
     root.dataset.ready = "yes";
   }
   window.veilmeterReady = drawAll();
+  // A figure is drawn again when its room changes; printing waits until all are drawn.
+  let resizing = 0;
+  window.addEventListener("resize", () => {
+    clearTimeout(resizing);
+    resizing = setTimeout(async () => {
+      if (matchMedia("print").matches) return;
+      await window.veilmeterReady;
+      for (const id of Object.keys(specs)) {
+        const box = document.getElementById(id);
+        if (!box || Math.abs(box.getBoundingClientRect().width - Number(box.dataset.room)) < 8) continue;
+        delete box.dataset.drawn;
+        await draw(id);
+      }
+    }, 250);
+  });
+  async function printAll() { await window.veilmeterReady; window.print(); }
+  const printButton = document.getElementById("print");
+  if (printButton) printButton.addEventListener("click", printAll);
+  document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key === "p" && !root.dataset.ready) { event.preventDefault(); printAll(); }
+  });
   const themeButton = document.getElementById("theme");
   if (themeButton) themeButton.addEventListener("click", () => {
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -300,6 +330,12 @@
 
   if (table) {
     const body = table.tBodies[0];
+    document.addEventListener("click", (event) => {
+      const dot = event.target.closest("[data-person]");
+      if (!dot || !Object.hasOwn(people, dot.dataset.person)) return;
+      location.hash = "#people";
+      if (chosen !== dot.dataset.person) choose(dot.dataset.person);
+    });
     body.addEventListener("click", (event) => { const row = event.target.closest("tr"); if (row) choose(row.dataset.speaker); });
     body.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") { const row = event.target.closest("tr"); if (row) { event.preventDefault(); choose(row.dataset.speaker); } }

@@ -210,7 +210,7 @@ def _advice_treat_people(number: int) -> str:
 WORDS.say("people_are_listed", "The list of people in the technical part shows who they are.")
 WORDS.say(
     "advice_less_similar_voices",
-    "Release fewer recordings per person, or use new voices that are less similar to the original ones.",
+    "Use new voices that are less similar to the original ones.",
 )
 WORDS.say(
     "advice_decide_attribute",
