@@ -418,3 +418,8 @@ def test_the_decision_is_signed_once_and_nothing_is_ticked() -> None:
     assert ("SHA-256 of results.json", "f" * 64, "–") in signed.table.rows
     assert any("The limit of 9 in 100" in row[1] for row in signed.table.rows)
     assert sum("Guidelines 02/2026" in row[0] for row in signed.table.rows) == 3
+
+
+def test_scores_alone_name_people_and_leave_no_column_blank() -> None:
+    alone = replace(sample(), inputs={}, criteria={}, attackers={})
+    assert masthead(alone, "2026-11-18")[-2] == "Assessed on 20 people on 2026-11-18"

@@ -82,6 +82,9 @@ def test_the_annex_is_a_document_of_its_own(run: Path, tmp_path: Path) -> None:
     text = "\n".join(p.text for p in document.paragraphs)
     for title in ("The release", "Likelihood and severity per attacker", "Mitigations", "Decision to sign"):
         assert title in text
+    assert document.core_properties.created.year >= 2026  # not the template's
+    assert {"PAGE", "NUMPAGES"} == set(re.findall(r'w:instr="(\w+)"', document.sections[0].footer._element.xml))
+    assert "w:tblHeader" in document.tables[-1].rows[0]._tr.xml
     cells = [cell.text for table in document.tables for row in table.rows for cell in row.cells]
     assert "Recipients" in cells
     assert "To be assessed again before" in cells

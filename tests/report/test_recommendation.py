@@ -65,7 +65,7 @@ def test_a_doubted_run_is_named_as_the_reason_why_nothing_is_claimed_of_it(monke
         "Of those whose figures can be relied on (a, b), none protects significantly better than the others: differences "
         "may be chance. None of these is fit for release: people can still be found. No conclusion about c: these figures can't be relied on yet."
     )
-    assert text(recommendation(systems[:2], unsure)).startswith("None of them protects significantly better")
+    assert text(recommendation(systems[:2], unsure)).startswith("None of them lets its strongest attacker")
     assert text(recommendation([system("a", "high"), system("c", "low", reliable=False)], unsure)).startswith(
         "Only the"
     )

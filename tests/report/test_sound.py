@@ -22,7 +22,7 @@ from veilmeter.data.corpus import Utterance
 from veilmeter.report import sound, write_report
 from veilmeter.report.compare import display_names, write_comparison
 from veilmeter.report.public import reported
-from veilmeter.report.sound import AUDIO_SECONDS, first_seconds, pairs_of, player_of
+from veilmeter.report.sound import AUDIO_SECONDS, _find_paths, first_seconds, pairs_of, player_of
 from veilmeter.results.compare import ComparedRun, read_runs
 from veilmeter.speech.audio import write_audio
 
@@ -211,3 +211,11 @@ def test_the_comparison_plays(browser: Any, place: Path, tmp_path: Path) -> None
         page.wait_for_function("() => document.querySelectorAll('#listen audio')[2].paused")
         assert opened.said == []
         assert [url for url in opened.asked if not url.startswith(("data:", "file:"))] == []
+
+
+def test_recordings_are_found_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "speech").mkdir()
+    (tmp_path / "runs" / "one").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "runs")
+    assert _find_paths("speech", Path("one")) == [str(tmp_path / "speech")]
+    assert _find_paths(["nowhere"], Path("one")) == ["nowhere"]

@@ -156,11 +156,26 @@ def _system(name: str, original: Reported, folder: Path, bundle: bool) -> Compar
 def display_names(runs: Sequence[ComparedRun]) -> list[str]:
     """The runs' names without where they lie, which is nobody's business; numbered where one comes up again."""
     names: list[str] = []
-    for run in runs:
-        name = re.split(r"[/\\\\]", run.name)[-1]
+    for name in _without_common_end([re.split(r"[/\\\\]", run.name)[-1] for run in runs]):
         same = sum(other == name or other.startswith(f"{name} (") for other in names)
         names.append(f"{name} ({same + 1})" if same else name)
     return names
+
+
+def _without_common_end(names: Sequence[str]) -> list[str]:
+    """Without the words at the end that all names share, such as "on synthetic voices".
+
+    >>> _without_common_end(["B1 on synthetic voices", "B2 on synthetic voices"])
+    ['B1', 'B2']
+    >>> _without_common_end(["voices", "other voices"])
+    ['voices', 'other voices']
+    """
+    split = [name.split() for name in names]
+    shared = 0
+    while all(len(words) > shared + 1 for words in split) and len({words[-1 - shared] for words in split}) == 1:
+        shared += 1
+    short = [" ".join(words[: len(words) - shared]) for words in split]
+    return short if shared and len(set(short)) == len(set(names)) > 1 else list(names)
 
 
 def lead(systems: Sequence[ComparedSystem]) -> Finding:

@@ -185,6 +185,7 @@ def masthead(results: Results, created: str = "") -> tuple[str, ...]:
     assessed = words.assessment_line(
         people,
         everybody=entry is not None and entry.speakers == people,
+        released=bool(release_words(results)),
         created=created,
         assessor=str(results.settings.get("assessor") or ""),
     )

@@ -7,6 +7,8 @@ import io
 import json
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -268,6 +270,12 @@ def annex_docx(run: Reported, options: Options) -> bytes:
     document.styles["Normal"].font.size = Pt(10.5)
     properties = document.core_properties
     properties.author, properties.title, properties.comments = f"veilmeter {results.version}", clean(results.title), ""
+    # The day of the run, else that of the file: the template's own is of 2013.
+    day = datetime.now(UTC)
+    with suppress(ValueError):
+        day = datetime.fromisoformat(run.created)
+    properties.created = properties.modified = day.replace(tzinfo=None)
+    _number_pages(section)
     document.add_heading(clean(f"{results.title}: {TITLES['annex'].lower()}"), 0)
     notice = str(results.settings.get("notice") or "")
     if notice:
@@ -278,6 +286,26 @@ def annex_docx(run: Reported, options: Options) -> bytes:
     packed = io.BytesIO()
     document.save(packed)
     return packed.getvalue()
+
+
+def _number_pages(section: Any) -> None:
+    """ "3 / 7" at the foot of every page, as fields that the word processor fills in."""
+    from docx.oxml import OxmlElement
+    from docx.oxml.ns import qn
+
+    paragraph = section.footer.paragraphs[0]
+    paragraph.alignment = 2
+    for field, after in (("PAGE", " / "), ("NUMPAGES", "")):
+        element = OxmlElement("w:fldSimple")
+        element.set(qn("w:instr"), field)
+        paragraph._p.append(element)
+        paragraph.add_run(after)
+
+
+def _repeat_on_every_page(row: Any) -> None:
+    from docx.oxml import OxmlElement
+
+    row._tr.get_or_add_trPr().append(OxmlElement("w:tblHeader"))
 
 
 def _add_chapter(document: Any, chapter: Chapter) -> None:
@@ -298,3 +326,5 @@ def _add_table(document: Any, content: Table) -> None:
         for place, (cell, entry) in enumerate(zip(table.add_row().cells, row, strict=True)):
             run = cell.paragraphs[0].add_run(clean(entry))
             run.bold = place == 0 or (headed and number == 0)
+    if headed:
+        _repeat_on_every_page(table.rows[0])

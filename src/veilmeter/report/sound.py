@@ -182,6 +182,17 @@ def is_playable(pair: Pair) -> bool:
         return False
 
 
+def _find_paths(paths: str | Sequence[str], folder: Path | None) -> list[str]:
+    """Paths are stored as they were given, relative to where the assessment ran: where there is nothing, they are
+    looked for from the run's own folder upwards."""
+    listed = [paths] if isinstance(paths, str) else list(paths)
+    above = [] if folder is None else [folder.resolve(), *folder.resolve().parents]
+    return [
+        path if Path(path).exists() else next((str(base / path) for base in above if (base / path).exists()), path)
+        for path in map(str, listed)
+    ]
+
+
 def pairs_of(run: Reported) -> Mapping[str, Pair]:
     """Every recording that the run has on both sides, by the original's id and in the order of these."""
     from veilmeter.assessment.inputs import read_release
@@ -192,9 +203,8 @@ def pairs_of(run: Reported) -> Mapping[str, Pair]:
     results = run.results
     if not has_sound(results):
         raise no_sound("this run")
-    settings = make_settings(
-        {name: results.settings[name] for name in _READING if results.settings.get(name) is not None}
-    )
+    given = {name: results.settings[name] for name in _READING if results.settings.get(name) is not None}
+    settings = make_settings(given | {side: _find_paths(given[side], run.folder) for side in SIDES if side in given})
     sides: dict[SpeechRole, dict[str, Utterance]] = {side: {} for side in SIDES}
     corpora = read_sources([(side, Path(path)) for side in SIDES for path in getattr(settings, side)], settings)
     for (side, _), corpus in corpora.items():

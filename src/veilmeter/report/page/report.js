@@ -263,7 +263,11 @@
   if (sounds.length) {
     loadRecording();
     wanted.addEventListener("change", loadRecording);
+    let position = 0;  // one who switches between systems goes on where they were
+    document.getElementById("listen").addEventListener("timeupdate", (event) => { if (!event.target.paused) position = event.target.ended ? 0 : event.target.currentTime; }, true);
+    wanted.addEventListener("change", () => { position = 0; });
     document.getElementById("listen").addEventListener("play", (event) => {
+      if (position < (event.target.duration || 0)) event.target.currentTime = position;
       for (const track of tracks) {
         const player = track.querySelector("audio");
         track.classList.toggle("playing", player === event.target);

@@ -278,7 +278,8 @@ WORDS.say(
 )
 WORDS.say(
     "no_system_better",
-    "None of them protects significantly better than the others: differences may be chance.",
+    "None of them lets its strongest attacker link significantly fewer recordings than all the others do; single rows of "
+    "the table of differences may still be significant.",
 )
 
 

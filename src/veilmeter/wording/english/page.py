@@ -194,12 +194,12 @@ def anonymizer_line(words: str) -> str:
     return f"Anonymizer: {words or 'not named'}"
 
 
-def assessment_line(people: int, *, everybody: bool, created: str, assessor: str) -> str:
+def assessment_line(people: int, *, everybody: bool, created: str, assessor: str, released: bool = True) -> str:
     """
     >>> assessment_line(20, everybody=False, created="2026-11-16", assessor="the privacy team")
     'Assessed on 20 of them on 2026-11-16 by the privacy team'
     """
-    part = "" if everybody else f" on {people:,} of them"
+    part = "" if everybody else f" on {people:,} of them" if released else f" on {count(people, 'person', 'people')}"
     return f"Assessed{part}{f' on {created}' if created else ''}{f' by {assessor}' if assessor else ''}"
 
 
@@ -273,7 +273,7 @@ def guessing_dots(share: float) -> str:
 
 
 def dots_caption(point: Estimate, group: Mapping[str, str]) -> str:
-    attempts = f"Each dot is one of 100 attempts{_attempt(point, group)}."
+    attempts = f"The 100 dots stand for all attempts{_attempt(point, group)}."
     return f"{attempts} Pale and dashed dots lie within the 95 % interval."
 
 
