@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.results.sample_results import attacker, link, sample
 
-from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.report import compare
-from veilmeter.report.compare import recommendation, surely_better
+from veilmeter.report.compare import recommendation, surely_better, trade_off
 from veilmeter.results.compare import ComparedFigure, Comparison
+from veilmeter.results.model import Part
 from veilmeter.wording import text
 
 
@@ -69,3 +72,17 @@ def test_a_doubted_run_is_named_as_the_reason_why_nothing_is_claimed_of_it(monke
     assert text(recommendation([system("a", "high"), system("c", "low", reliable=False)], unsure)).startswith(
         "Only the"
     )
+
+
+def test_the_lowest_risk_is_told_with_its_cost_in_words() -> None:
+    def compared(name: str, linked: float, wer: float) -> Any:
+        part = Part(name="utility", estimates=Estimates([Estimate(name="wer", value=wer, unit="percent")]))
+        attackers = {"ignorant": attacker("ignorant", link(linked, low=linked, high=linked))}
+        return SimpleNamespace(name=name, results=replace(sample(), parts={"utility": part}, attackers=attackers))
+
+    systems = [compared("B1", 20.0, 30.0), compared("B2", 60.0, 18.0)]
+    assert text(trade_off(systems)) == (
+        "With B1 the fewest recordings are linked, 20 [20, 20] of 100; a speech recognizer gets 12 more words in 100 "
+        "wrong than with B2."
+    )
+    assert not trade_off([compared("B1", 20.0, 18.0), compared("B2", 60.0, 30.0)])

@@ -19,7 +19,7 @@ from veilmeter.report.figures.page import system_figures
 from veilmeter.report.html import Options, page, render
 from veilmeter.report.public import Reported, public, reported, run_key
 from veilmeter.report.release import Release, release_of
-from veilmeter.report.rows import THREE, CriterionRow, criterion_row, criterion_rows
+from veilmeter.report.rows import THREE, CriterionRow, criterion_row, criterion_rows, linking_of_all
 from veilmeter.report.sound import player_of
 from veilmeter.results.compare import ComparedFigure, ComparedRun, Comparison, compare
 from veilmeter.results.criteria import inference_criterion
@@ -87,7 +87,7 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         systems=systems,
         bundled={str(number): system.bundled for number, system in enumerate(systems) if system.bundled},
         lead=sentence(lead(systems), "lay"),
-        recommendation=text(recommendation(systems, comparison), "lay"),
+        recommendation=text((*recommendation(systems, comparison), *trade_off(systems)), "lay"),
         warnings=sentences(_warnings(comparison, list(originals)), "lay"),
         settings=_settings(systems, comparison),
         criteria=_criteria(systems),
@@ -234,6 +234,22 @@ def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) ->
     if any("utility" not in system.results.parts for system in systems):
         found.append(Finding("use_not_compared"))
     return tuple(found)
+
+
+def trade_off(systems: Sequence[ComparedSystem]) -> tuple[Finding, ...]:
+    """What the lowest risk costs in words; nothing where that is not known of all, or where it costs none."""
+    risks = {system.name: linking_of_all(system.results) for system in systems}
+    errors = {system.name: system.results.part("utility").single("wer") for system in systems}
+    known = {name: (risk.estimate, wer.value) for name, risk in risks.items() if risk and (wer := errors[name])}
+    if len(known) < len(systems):
+        return ()
+    best = min(known, key=lambda name: known[name][0].value)
+    other = min(known, key=lambda name: known[name][1])
+    cost = known[best][1] - known[other][1]
+    if round(cost) < 1:
+        return ()
+    names = {"system": Reference("run", best), "other": Reference("run", other)}
+    return (Finding("trade_off", {**names, "linked": known[best][0], "words": cost}),)
 
 
 def surely_better(best: str, rest: Sequence[str], names: Sequence[str], comparison: Comparison) -> bool:
