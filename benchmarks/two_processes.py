@@ -30,11 +30,11 @@ def print_gain(run: Callable[[Engine, str], object], warm: Callable[[Engine], ob
             clock, busy = time.monotonic(), time.process_time()
             run(Here(), f"clock{number}")
             single, work = time.monotonic() - clock, time.process_time() - busy
-            clock, before = time.monotonic(), _workers()
+            clock, before = time.monotonic(), worker_times()
             run(two, f"two{number}")
             gains.append(single / (time.monotonic() - clock))
             shares.append(work / single)
-            balances.append(work / max(after - before.get(pid, 0.0) for pid, after in _workers().items()))
+            balances.append(work / max(after - before.get(pid, 0.0) for pid, after in worker_times().items()))
     finally:
         two.close()
     print(f"two processes / one, by the clock: {max(gains):.2f} times the speed (goal at least {GOAL})")
@@ -44,7 +44,7 @@ def print_gain(run: Callable[[Engine, str], object], warm: Callable[[Engine], ob
         print(f"  they disturb less, one process / the busier of two: {statistics.median(balances):.2f}")
 
 
-def _workers() -> dict[int, float]:
+def worker_times() -> dict[int, float]:
     """Processor time of each process that this one started."""
     import psutil
 
