@@ -220,7 +220,16 @@ def test_it_stops_when_it_knows_enough(tmp_path: Path, settings: UtilitySettings
     said = {f"{who}/{n}": "ant bee" for who in ("anna", "bert", "cleo", "dora") for n in range(10)}
     original = read_corpus(write(tmp_path / "original", said))
     anonymized = read_corpus(write(tmp_path / "anonymized", dict.fromkeys(said, "ant -")))
-    part = measure_utility(original, anonymized, replace(settings, precision=50.0))
+    shown: list[tuple[int, int]] = []
+    part = measure_utility(
+        original,
+        anonymized,
+        replace(settings, precision=50.0),
+        progress=lambda done, total: shown.append((done, total)),
+    )
+    assert shown == sorted(shown)
+    assert shown[-1] == (160, 160)
+    assert len(shown) > 80
     assert part.details["recordings"] == 20
     assert part.details["looks"]["words"]["planned"] == [20, 40]
     assert part.details["looks"]["words"]["level"] == pytest.approx(0.9945, abs=1e-4)

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from veilmeter.core.errors import InputError
+from veilmeter.metrics import calibration
 from veilmeter.metrics.calibration import logistic, pav, pav_llrs, pool_starts, sigmoid, softplus
 
 # Few distinct values, so that ties within and between the classes are common.
@@ -137,3 +139,15 @@ def test_blocks_by_pooling_one_pair_at_a_time(pairs: list[tuple[int, int]]) -> N
     values, weights = (np.array(column, float) for column in zip(*pairs, strict=True))
     starts = np.cumsum([0, *(size for _, _, size in blocks[:-1])])
     assert pool_starts(values, weights).tolist() == starts.tolist()
+
+
+def test_pooling_in_plain_python_as_scipy_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small inputs do not wait for the import of scipy.optimize, and not a block depends on it."""
+    rng = np.random.default_rng(3)
+    monkeypatch.setattr(calibration, "OPTIMIZE", "no such module")
+    for size in (1, 2, 3, 10, 200, 2000):
+        for _ in range(60):
+            weights = rng.integers(1, 4, size).astype(float)
+            values = rng.integers(0, 5, size) / weights
+            known = isotonic_regression(values, weights=weights).blocks[:-1]
+            assert pool_starts(values, weights).tolist() == known.tolist()

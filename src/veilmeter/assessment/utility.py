@@ -41,6 +41,7 @@ BUDGET = 60.0  # processor seconds
 PRECISION = 3.0  # percentage points of the word error rate, to either side
 _MOS_PRECISION = 1 / 30  # of that of the word error rate: 0.1 by default
 _FIRST_LOOK, _FIRST_RATED = 20, 10  # pairs; looks follow at twice as many, and twice that
+_FEWEST = 2  # pairs, however small the budget
 _RATED_SHARE = 0.3  # of a number of recordings that was given
 # Processor seconds on an ordinary core, of which the budget is counted: not those of this machine, so that the same
 # recordings are measured everywhere.
@@ -84,10 +85,11 @@ class Looks:
     sizes: tuple[int, ...]
     levels: tuple[float, ...]
     fixed: bool  # by a number that was given
+    seconds: float  # of an ordinary core, for all looks
 
     @classmethod
-    def at(cls, sizes: Sequence[int], *, fixed: bool = False) -> Looks:
-        return cls(tuple(sizes), tuple(look_levels(sizes)) if sizes else (), fixed)
+    def at(cls, sizes: Sequence[int], seconds: float, *, fixed: bool = False) -> Looks:
+        return cls(tuple(sizes), tuple(look_levels(sizes)) if sizes else (), fixed, seconds)
 
     @property
     def most(self) -> int:
@@ -104,16 +106,17 @@ def plan_looks(pairs: Pairs, settings: UtilitySettings) -> tuple[Looks, Looks]:
     ):
         if fixed is None and settings.recordings is not None:
             fixed = math.ceil(share * settings.recordings)
-        if fixed is not None:
-            count = min(fixed, len(pairs))
-            plans.append(Looks.at([count] if count else [], fixed=True))
-            continue
         spent, count = 0.0, 0
-        while count < len(pairs) and (spent <= settings.budget / 2 or count < 2):
+        while count < len(pairs) and (
+            spent <= settings.budget / 2 or count < _FEWEST if fixed is None else count < fixed
+        ):
             spent += sum(max(least, cost * _seconds(utterance)) for utterance in pairs[count])
             count += 1
+        if fixed is not None:
+            plans.append(Looks.at([count] if count else [], spent, fixed=True))
+            continue
         sizes = [first * 2**step for step in range(32) if first * 2**step < count]
-        plans.append(Looks.at([*sizes, count]))
+        plans.append(Looks.at([*sizes, count], spent))
     return plans[0], plans[1]
 
 
@@ -148,7 +151,11 @@ def measure_utility(
     from_corpus = 2 * len(with_text) >= len(pairs) and bool(with_text)
     ordered = order_over_people(with_text if from_corpus else pairs)
     looks = plan_looks(ordered, chosen)
-    tell(f"annotating up to {looks[0].most} recordings of each side: {chosen.recognizer}, language {language}")
+    seconds = sum(plan.seconds for plan in looks)
+    tell(
+        f"annotating up to {looks[0].most} recordings of each side: {chosen.recognizer}, language {language}; at most "
+        f"about {seconds / where.workers:.0f} s"
+    )
     session = _Session(original, anonymized, chosen, language, where, texts if from_corpus else None)
     session.annotate(ordered, looks, progress or (lambda done, total: None))
     usable, before, after = session.usable, session.before, session.after
@@ -250,36 +257,47 @@ class _Session:
         self.usable: list[tuple[Utterance, Utterance]] = []
         self.level = self.rated_level = LEVEL
         self.rated = 0
+        self._show: Callable[[int], None] = lambda done: None
 
     def annotate(self, ordered: Pairs, looks: tuple[Looks, Looks], show: Progress) -> None:
         """Annotate the pairs in their order until a look is precise enough, or the last one."""
         words, rated = looks
         total = 4 * words.most + 2 * rated.most  # both sides: words, voice, and quality of some
+        self._show = lambda done: show(done, total)
         settings, offline = self._settings, self._settings.offline
         load_words = transcripts(settings.recognizer, self._language.code, offline=offline)
         for size, level in zip(words.sizes, words.levels, strict=True):
             pairs, self.level = ordered[:size], level
-            heard = [self._annotate(side, pairs, load_words) for side in (0, 1)]
-            show(2 * size, total)
+            heard = [self._annotate(side, pairs, load_words, side * size) for side in (0, 1)]
             if size == words.most or self._known_words(pairs, heard, level):
                 break
-        spoken = [self._annotate(side, pairs, voices(offline=offline)) for side in (0, 1)]
-        show(4 * words.most, total)
+        spoken = [
+            self._annotate(side, pairs, voices(offline=offline), 2 * words.most + side * len(pairs)) for side in (0, 1)
+        ]
         rates: list[Annotated | None] = [None, None]
         for size, level in zip(rated.sizes, rated.levels, strict=True):
             self.rated, self.rated_level = min(size, len(pairs)), level
-            rates = [self._annotate(side, pairs[:size], ratings(offline=offline)) for side in (0, 1)]
-            show(4 * words.most + 2 * size, total)
+            done = 4 * words.most
+            rates = [
+                self._annotate(side, pairs[:size], ratings(offline=offline), done + side * size) for side in (0, 1)
+            ]
             if size >= len(pairs) or self._is_known_quality(pairs[:size], rates[1], level):
                 break
-        show(total, total)
+        self._show(total)
         self.before, self.after = (_Side(heard[side], spoken[side], rates[side]) for side in (0, 1))
         shown = [p for p in pairs if _is_annotated(self.before, p[0].id) and _is_annotated(self.after, p[1].id)]
         self.usable = sorted(shown, key=lambda pair: pair[0].id)
 
-    def _annotate(self, side: int, pairs: Pairs, load: Callable[[], Annotator]) -> Annotated:
+    def _annotate(self, side: int, pairs: Pairs, load: Callable[[], Annotator], before: int) -> Annotated:
+        """One model over one side; `before` is how much of all work was done before."""
         corpus = self._corpora[side].take(pair[side].id for pair in pairs)
-        return annotate_corpus(corpus, annotation_folder(corpus), load, engine=self._engine)
+        return annotate_corpus(
+            corpus,
+            annotation_folder(corpus),
+            load,
+            engine=self._engine,
+            progress=lambda done, total: self._show(before + done),
+        )
 
     def _known_words(self, pairs: Pairs, heard: Sequence[Annotated], level: float) -> bool:
         """Whether the interval of the word error rate is narrow enough."""
