@@ -243,7 +243,6 @@ def page(
     )
     environment.globals.update(
         titles=words.TITLES, notes=words.NOTES, levels=words.LEVELS, states=words.STATES,
-        system_signers=words.SYSTEM_SIGNERS,
     )  # fmt: skip
     environment.filters["link"] = safe_link
     environment.filters["script_json"] = _script_json

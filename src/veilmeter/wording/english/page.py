@@ -149,7 +149,6 @@ OPTIONS = (
     "Test more before deciding",
 )
 NO_LIMIT_CHOSEN = "No limit was chosen for this assessment."
-SYSTEM_SIGNERS = ("Assessed by", "Data protection officer", "System chosen and date", "Assess again before")
 STATES = {"open": "could not be checked", "failed": "failed", "passed": "passed"}
 
 
