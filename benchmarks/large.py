@@ -146,6 +146,45 @@ def assess_vectors(speakers: int, each: int, jobs: int = 1) -> dict[str, object]
     return {"what": "assess", "size": len(codes), "unit": "recordings", "jobs": jobs, **used}
 
 
+def assess_audio(corpus: str, speakers: int, each: int) -> dict[str, object]:
+    """`assess()` of the first recordings of the first people of a corpus, anonymized by McAdams coefficients, in one
+    process, without kept transcripts or vectors: processor time by stage."""
+    from veilmeter.assessment import assess
+    from veilmeter.assessment.tasks import Stage
+    from veilmeter.data.corpus import read_corpus
+    from veilmeter.speech import weights
+
+    with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
+        kept = weights.cache_folder()
+        os.environ["VEILMETER_CACHE"] = folder
+        for model in (file for file in kept.iterdir() if file.is_file()):  # weights, but not what was extracted
+            (Path(folder) / model.name).symlink_to(model)
+        whole = read_corpus(corpus)
+        names = sorted({u.speaker for u in whole})[:speakers]
+        chosen = [[u.id for u in whole if u.speaker == name][:each] for name in names]
+        part = whole.take(id for ids in chosen for id in ids)
+        clock, last, stages = _Clock(), [time.process_time(), ""], {}
+
+        def say(text: str) -> None:
+            stage = text.split(":")[0]
+            if stage in set(Stage):
+                now = time.process_time()
+                stages[str(last[1])] = stages.get(str(last[1]), 0.0) + now - float(last[0])
+                last[:] = [now, stage]
+
+        results = assess(part, system="mcadams", out=Path(folder) / "run", jobs=1, say=say).results
+        used = clock.stopped()
+    for stage, seconds in stages.items():
+        print(f"  {seconds:7.1f} CPU-s  {stage or 'start'}")
+    return {
+        "what": "assess from audio",
+        "size": len(part),
+        "unit": "recordings",
+        "hours": results.inputs["original"].hours,
+        **used,
+    }
+
+
 def _task(said: str) -> str:
     return said.removeprefix("measured: ") if said.startswith("measured: ") else "reading and choosing"
 
@@ -228,7 +267,8 @@ def _write_table(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("what", choices=["linking", "singling-out", "scores", "assess", "figure"])
+    options.add_argument("what", choices=["linking", "singling-out", "scores", "assess", "audio", "figure"])
+    options.add_argument("--corpus", default="", help="recordings in any known layout, for audio")
     options.add_argument("--speakers", type=int, default=1_000_000)
     options.add_argument("--lines", type=int, default=100_000_000)
     options.add_argument("--each", type=int, default=6, help="recordings per speaker, for assess")
@@ -236,6 +276,9 @@ def main() -> None:
     given = options.parse_args()
     if given.what == "assess":
         print(json.dumps(assess_vectors(given.speakers, given.each, given.jobs)))
+        return
+    if given.what == "audio":
+        print(json.dumps(assess_audio(given.corpus, given.speakers, given.each)))
         return
     if given.what == "figure":
         figure()

@@ -115,7 +115,8 @@ def plan_looks(pairs: Pairs, settings: UtilitySettings) -> tuple[Looks, Looks]:
         if fixed is not None:
             plans.append(Looks.at([count] if count else [], spent, fixed=True))
             continue
-        sizes = [first * 2**step for step in range(32) if first * 2**step < count]
+        # A look shortly before the last one would spend most of the error and save little.
+        sizes = [first * 2**step for step in range(32) if first * 2**step <= count / 2]
         plans.append(Looks.at([*sizes, count], spent))
     return plans[0], plans[1]
 
