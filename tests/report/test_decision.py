@@ -11,7 +11,7 @@ from tests.results.sample_results import attacker, link, sample
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
-from veilmeter.core.findings import Finding, about, text_finding
+from veilmeter.core.findings import Finding, Reference, about, text_finding
 from veilmeter.report.advice import advice
 from veilmeter.report.annex import annex
 from veilmeter.report.decision import Dots, anonymizer_words, decide, limit_finding, masthead, reliance
@@ -155,7 +155,10 @@ def test_advice_follows_from_the_figures() -> None:
     )
     texts = [sentence(item.action) for item in advice(results)]
     assert "Release at most one recording per person." in texts
-    assert any(text.startswith("Draw a new voice for every recording") for text in texts)
+    assert any("new voices that are less similar to the original ones" in text for text in texts)
+    verdict = replace(results.verdict, remarks=(Finding("one_voice_per_speaker"),))
+    texts_of_one_voice = [sentence(item.action) for item in advice(replace(results, verdict=verdict))]
+    assert any(text.startswith("Draw a new voice for every recording") for text in texts_of_one_voice)
     assert not any(text.startswith("Use a stronger anonymizer") for text in texts)
     strong = replace(
         results, attackers={"ignorant": attacker("ignorant", link(80.0, length=3)), "lazy-informed": informed}
@@ -423,3 +426,10 @@ def test_the_decision_is_signed_once_and_nothing_is_ticked() -> None:
 def test_scores_alone_name_people_and_leave_no_column_blank() -> None:
     alone = replace(sample(), inputs={}, criteria={}, attackers={})
     assert masthead(alone, "2026-11-18")[-2] == "Assessed on 20 people on 2026-11-18"
+
+
+def test_the_page_says_why_a_risk_is_raised_though_nobody_is_linked() -> None:
+    kept = Finding("only_attribute_kept", {"attribute": Reference("attribute", "accent")})
+    results = sample()
+    results = replace(results, verdict=replace(results.verdict, headline=(*results.verdict.headline, kept)))
+    assert "Only the accent is kept" in decide(results).detail

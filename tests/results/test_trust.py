@@ -9,7 +9,7 @@ import pytest
 from sample_results import attacker, eer, link, sample
 
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.findings import text_finding
+from veilmeter.core.findings import Finding, text_finding
 from veilmeter.core.intervals import wilson
 from veilmeter.metrics.vector_checks import TargetVoices
 from veilmeter.results import trust
@@ -272,3 +272,8 @@ def test_every_check_says_what_its_failure_means() -> None:
         assert words in sentence(trust.meaning(checks[name])), name
         if checks[name].failed:
             assert f"{sentence(checks[name].finding)} {sentence(trust.meaning(checks[name]))}" in doubts
+
+
+def test_a_reversed_sign_that_chance_explains_is_told_as_it_is() -> None:
+    finding = Finding.of("inverted_scores", passed=True, attacker="ignorant", flipped=0.011, reported=0.003)
+    assert sentence(finding) == "With their sign reversed, scores disclose 0.011 bit at most, which chance explains."

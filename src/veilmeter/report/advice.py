@@ -10,6 +10,7 @@ from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference
 from veilmeter.report.rows import linking_of_all
 from veilmeter.results import trust
+from veilmeter.results.criteria import kept_attribute
 from veilmeter.results.model import Criterion, Results
 
 WIDE_INTERVAL = 20.0  # percentage points: wider, and hardly anything follows from it
@@ -68,9 +69,16 @@ def other_voices(results: Results) -> Iterator[Advice]:
     point = _same_point(ignorant.estimates.points("linkability"), linking.estimate)
     attacker = linking.attacker
     anonymizes = attacker not in ATTACKERS or ATTACKERS[attacker].enrollment == ("anonymized",)
-    if point is not None and anonymizes and point.value < MUCH_LESS * linking.estimate.value:
-        reason = Finding("anonymizer_helps_attacker", {"having": linking.estimate, "lacking": point})
-        yield Advice("linking", Finding("advice_new_voices"), reason)
+    if point is None or not anonymizes or point.value >= MUCH_LESS * linking.estimate.value:
+        return
+    kept = kept_attribute(results)
+    if kept is not None:
+        yield Advice("linking", Finding("advice_decide_attribute", {"attribute": Reference("attribute", kept)}))
+        return
+    one_voice = any(found.code == "one_voice_per_speaker" for found in results.verdict.remarks)
+    action = "advice_new_voices" if one_voice else "advice_less_similar_voices"
+    reason = Finding("anonymizer_helps_attacker", {"having": linking.estimate, "lacking": point})
+    yield Advice("linking", Finding(action), reason)
 
 
 def less_speech(results: Results) -> Iterator[Advice]:

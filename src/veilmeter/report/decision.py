@@ -227,10 +227,18 @@ def _opening(results: Results, release: Release | None) -> tuple[str, str, str]:
     linking = linking_of_all(results)
     if linking is not None and linking.original is not None:
         details.append(sentence(Finding("original_speech_linked", {"estimate": linking.original}), "lay"))
+    # What else the headline tells, such as that only an attribute is kept, or that the release links itself.
+    further = [
+        sentence(found, "lay") for found in verdict.headline if found.code in ("release_linked", "only_attribute_kept")
+    ]
     serious = [criterion_row(results, c.name).sentence for c in _others(results) if _height(c) > _height(worst)]
     # A reassurance says in the same breath what it does not rest on.
     open_points = [text(question, "lay") for question in open_questions(results)] if verdict.level == "low" else []
-    return headline, sentence(_release_found(results, release), "lay"), " ".join([*details, *serious[:1], *open_points])
+    return (
+        headline,
+        sentence(_release_found(results, release), "lay"),
+        " ".join([*further, *details, *serious[:1], *open_points]),
+    )
 
 
 def _release_found(results: Results, release: Release) -> Finding:

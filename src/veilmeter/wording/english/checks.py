@@ -19,11 +19,11 @@ _WEAK = "so its failure on anonymized speech proves little. Use a stronger extra
 def _original_eer(passed: bool, eer: float, limit: float, group: tuple[Reference, ...] = ()) -> str:
     if passed:
         return f"On original speech the attacker's EER is {eer:.1f} %: it recognizes people (limit {limit:g} %)."
-    whom = f"people{within(group)}" if group else "people at all"
+    whom = f"people{within(group)}" if group else "people"
     among = f" among people{within(group)}" if group else ""
     return (
-        f"Even on original speech the attacker's EER{among} is {eer:.1f} % (limit {limit:g} %): it hardly recognizes "
-        f"{whom}, {_WEAK}"
+        f"Even on original speech the attacker's EER{among} is {eer:.1f} % (limit {limit:g} %): it does not recognize "
+        f"{whom} well enough, {_WEAK}"
     )
 
 
@@ -198,6 +198,8 @@ def _ties(passed: bool, share: float, attacker: str) -> str:
 
 @WORDS.words("inverted_scores")
 def _inverted_scores(passed: bool, attacker: str, flipped: float, reported: float) -> str:
+    if passed and flipped > reported:
+        return f"With their sign reversed, scores disclose {flipped:.3f} bit at most, which chance explains."
     if passed:
         return (
             f"No attacker's scores disclose more with their sign reversed ({flipped:.3f} bit at most) than the worst case "
@@ -215,7 +217,7 @@ def _own_runs(runs: int, shares_draws: bool, unlike: bool, not_covered: int) -> 
     if not runs:
         sentence = "The attackers did not run the anonymizer."
     else:
-        sentence = f"Attackers ran the anonymizer {count(runs, 'time')} themselves."
+        sentence = f"Attackers ran the anonymizer {'once' if runs == 1 else count(runs, 'time')} themselves."
     if unlike:
         sentence = (
             "What was given as the attackers' run is not like the release: two runs of one anonymizer hardly ever "
@@ -236,7 +238,7 @@ WORDS.say("release_not_linked", "Too few people have several released recordings
 @WORDS.words("release_linked")
 def _release_linked(passed: bool, recognized: bool, own_voices: bool, share: float) -> str:
     if recognized:
-        return "Released recordings of one person are linked to each other; attackers recognize people anyway."
+        return "Released recordings of one person are linked to each other, which the level of the risk allows for already."
     if own_voices:
         return (
             "No attacker links released recordings to original ones, but released recordings of one person are linked to "

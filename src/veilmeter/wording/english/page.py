@@ -279,8 +279,7 @@ def dots_caption(point: Estimate, group: Mapping[str, str]) -> str:
 def attackers_caption(point: Estimate, group: Mapping[str, str], more: int) -> str:
     rest = f"; {more} more in the annex" if more > 0 else ""
     chosen = (
-        " The figure at the top is that of the strongest attacker where it was chosen on other people, as the best of "
-        "several looks too good."
+        " At the top: the strongest, chosen on other people, as the best of several looks too good."
         if "as_measured" in point.extra
         else ""
     )
