@@ -79,9 +79,9 @@ def test_attackers_use_each_extractor_and_all_together(speech: Path) -> None:
         for name in ("adaptive", "adaptive@two-high", "fused")
     }
     # Each place alone leaves two or three people who sound alike; together they name everybody.
-    assert linked["adaptive"] < 0.8
-    assert linked["adaptive@two-high"] < 0.7
-    assert linked["fused"] > 0.95
+    assert linked["adaptive"] < 80
+    assert linked["adaptive@two-high"] < 70
+    assert linked["fused"] > 95
     assert results.attackers["adaptive@two-high"].extractor == "two-high"
     assert results.channels is not None
     assert [(channel.name, channel.attacker) for channel in results.channels.channels] == [

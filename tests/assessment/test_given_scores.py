@@ -52,7 +52,7 @@ def test_every_measure_says_where_it_comes_from(files: dict[str, str]) -> None:
     assert attacker.source == "scores"
     assert attacker.sources == {"linkability": "vectors"}
     eer = attacker.estimates.points("eer").only()
-    assert attacker.estimates.points("one_minus_eer").only().value == pytest.approx(1 - eer.value / 100)
+    assert attacker.estimates.points("one_minus_eer").only().value == pytest.approx(100 - eer.value)
     for group in attacker.by["gender"].values():
         assert "eer" in group
     assert results.attackers["original"].sources == {}

@@ -38,7 +38,7 @@ GUARDS = {"strict", "offline", "precision"}
 
 
 def test_every_option_is_tried() -> None:
-    assert set(OPTIONS) - set(TRIED) == {"jobs", "report", "quiet"}
+    assert set(OPTIONS) - set(TRIED) == {"jobs", "report", "quiet", "wait"}
 
 
 def write_inputs(folder: Path) -> None:

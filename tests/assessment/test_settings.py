@@ -119,7 +119,7 @@ def test_toml(tmp_path: Path) -> None:
     file.write_text("lengths = [1\n")
     with pytest.raises(InputError, match="invalid TOML"):
         read_settings(file)
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="there is no such file"):
         read_settings(tmp_path / "gone.toml")
 
 

@@ -94,11 +94,12 @@ def copies(enrollment: Embeddings, trials: Embeddings) -> NDArray[np.bool_]:
 
 def released_copies(enrollment: Embeddings, trials: Embeddings) -> NDArray[np.bool_]:
     """Which anonymized trials also occur among the anonymized enrollment recordings. None where an anonymizer gives all
-    recordings of a person the same vector: then it is the pseudo-voice that repeats."""
+    recordings of a person the same vector: then it is the pseudo-voice that repeats. Only equal vectors count:
+    anonymized recordings of different people may be very similar."""
     distances = _distances_within(trials, enrollment)
     if not len(distances) or float(np.median(distances)) < SMALLEST:
         return np.zeros(len(trials), dtype=bool)
-    return copies(enrollment, trials)
+    return _near(enrollment.unit, trials.unit, SMALLEST)
 
 
 def _rows_of(side: Embeddings) -> dict[str, NDArray[np.intp]]:

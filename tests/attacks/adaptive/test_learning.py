@@ -39,10 +39,10 @@ def test_curves_end_at_the_attack_with_everything() -> None:
     assert isinstance(linking, Estimates)
     scores = perform(attack, material).scores
     own = scores[truth, np.arange(len(truth))]
-    expected = float(np.mean((scores >= own).sum(axis=0) == 1))
+    expected = 100 * float(np.mean((scores >= own).sum(axis=0) == 1))
     assert linking.filter(runs=2).only().value == pytest.approx(expected)
     assert linking.filter(recordings=2).only().value == pytest.approx(expected)
-    assert linking.filter(runs=1).only().null == pytest.approx(1 / 8)
+    assert linking.filter(runs=1).only().null == pytest.approx(100 / 8)
 
 
 def successes(**quality: float) -> dict[AttackerId, Success]:

@@ -86,8 +86,8 @@ def test_a_class_or_an_object_of_ones_own(own: Path, name: str) -> None:
         ("my_own_extractors:words", "did not return numbers"),
         ("my_own_extractors:table", "not one vector"),
         ("my_own_extractors:Unmakeable", "can't be made"),
-        ("nothing.py:f", "not there"),
-        ("onnx:nothing.onnx", "no such model"),
+        ("nothing.py:f", "there is no such file"),
+        ("onnx:nothing.onnx", "there is no such file"),
     ],
 )
 def test_what_is_no_extractor_says_why(own: Path, spec: str, said: str) -> None:
