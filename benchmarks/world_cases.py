@@ -334,6 +334,22 @@ LEAKS: dict[str, Callable[[Voices, Floats], Floats]] = {
 }
 
 
+def _codebook(draws: int) -> Callable[[Voices], Case]:
+    """A public rotation for every recording, drawn from so many: who tries all of them undoes it."""
+
+    def make(voices: Voices) -> Case:
+        turns = np.stack([draw_rotation(voices.rng) for _ in range(draws)])
+        original = voices.original / np.linalg.norm(voices.original, axis=1, keepdims=True)
+
+        def run() -> Floats:
+            drawn = voices.rng.integers(0, draws, len(original))
+            return np.asarray(np.einsum("ni,nij->nj", original, turns[drawn]))
+
+        return Case(original, run(), run())
+
+    return make
+
+
 def _few_have_little(people: int) -> list[int]:
     """One person in five has two recordings, the others twelve."""
     return [2 if person % 5 == 0 else 12 for person in range(people)]
@@ -388,6 +404,7 @@ WORLDS: dict[str, World] = {
     "people twice": World(_people_twice(1.0), True, "half kept, everybody under two ids"),
     "perfect, people twice": World(_people_twice(0.0), False, "perfect, everybody under two ids"),
     "perfect, accents": World(_accents, False, "perfect, some groups are one person"),
+    "codebook": World(_codebook(1000), True, "one of 1,000 public rotations per recording"),
     "phases": World(_nonlinear(phases), True, "the phase of two coordinates tells"),
     "one phase": World(_nonlinear(one_phase), True, "the phase of two of 48 coordinates tells"),
     "parities": World(_nonlinear(parities(4)), True, "the sign of a product of four coordinates tells"),

@@ -7,7 +7,7 @@ import pytest
 
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics import vector_checks
-from veilmeter.metrics.vector_checks import copies, find_unchanged, length_correlation, released_copies
+from veilmeter.metrics.vector_checks import copies, find_unchanged, length_correlation, released_copies, repeated_draws
 
 PEOPLE, EACH = 12, 4
 
@@ -107,3 +107,35 @@ def test_a_pseudo_voice_that_never_varies_is_no_copy() -> None:
     assert not released_copies(same.take(first), same.take(~first)).any()
     doubled = vary.with_vectors(twice)
     assert released_copies(doubled.take(first), doubled.take(~first)).all()
+
+
+@pytest.mark.parametrize(("draws", "expected"), [(50, 50), (0, None), (1, None)])
+def test_draws_that_repeat_are_seen(draws: int, expected: int | None) -> None:
+    """Rotations drawn per recording: from 50, never the same twice, and one for all."""
+    rng = np.random.default_rng(0)
+    names = np.repeat([f"s{person}" for person in range(40)], 4).tolist()
+    ids = [str(row) for row in range(len(names))]
+    original = Embeddings(rng.standard_normal((len(names), 24)), ids, names)
+    turns = np.linalg.qr(rng.standard_normal((draws or 2 * len(names), 24, 24)))[0]
+
+    def run(number: int) -> Embeddings:
+        fresh = np.arange(len(names)) + number * len(names)
+        chosen = rng.integers(0, draws, len(names)) if draws else fresh
+        return original.with_vectors(np.einsum("ni,nij->nj", original.vectors, turns[chosen]))
+
+    found = repeated_draws(original, [run(0), run(1)])
+    assert found == (None if expected is None else pytest.approx(expected, rel=0.3))
+
+
+def test_recordings_that_two_runs_make_the_same() -> None:
+    """Any transformation, with some noise: seen where one recording gets the same draw twice."""
+    rng = np.random.default_rng(0)
+    names = np.repeat([f"s{person}" for person in range(40)], 4).tolist()
+    original = Embeddings(rng.standard_normal((len(names), 24)), [str(row) for row in range(len(names))], names)
+    maps = rng.standard_normal((20, 24, 24))
+
+    def run() -> Embeddings:
+        drawn = np.tanh(np.einsum("ni,nij->nj", original.vectors, maps[rng.integers(0, 20, len(names))]))
+        return original.with_vectors(drawn + 0.05 * rng.standard_normal(drawn.shape))
+
+    assert repeated_draws(original, [run(), run()]) == pytest.approx(20, rel=0.6)

@@ -226,6 +226,14 @@ def test_target_voices_must_not_explain_the_errors() -> None:
     assert not made(raised)[TARGETS].applies
 
 
+def test_draws_that_repeat_doubt_a_low_risk_alone() -> None:
+    repeats = replace(FINE, repeated=1000)
+    unnoticed = replace(sample(), criteria={"linking": claim("low", 5.0, (2.0, 10.0))})
+    assert made(unnoticed, repeats)[trust.DRAWS].failed
+    assert made(sample(), repeats)[trust.DRAWS].passed  # people are recognized anyway
+    assert not made(unnoticed)[trust.DRAWS].applies
+
+
 def test_every_check_says_what_its_failure_means() -> None:
     evidence = TrustFacts(
         compared=4,
@@ -261,11 +269,12 @@ def test_every_check_says_what_its_failure_means() -> None:
         trust.OWN_RUNS: HIGHER,
         trust.RELEASE: HIGHER,
         trust.LENGTHS: HIGHER,
+        trust.DRAWS: HIGHER,
         TARGETS: HIGHER,
         STILL_SPEECH: EITHER,
     }
     unfailed = {name for name, check in checks.items() if not check.failed}
-    assert unfailed == {trust.OWN_RUNS, trust.RELEASE, trust.LENGTHS, STILL_SPEECH}
+    assert unfailed == {trust.OWN_RUNS, trust.RELEASE, trust.LENGTHS, trust.DRAWS, STILL_SPEECH}
     assert set(checks) == set(expected)
     doubts = list(map(text, trust.doubts(replace(results, checks=tuple(checks.values())))))
     for name, words in expected.items():

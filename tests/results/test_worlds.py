@@ -180,3 +180,10 @@ def test_rotations_are_drawn_uniformly() -> None:
     """The trace of a uniformly random rotation is 0 on average, with variance 1."""
     rng = np.random.default_rng(0)
     assert abs(np.mean([np.trace(draw_rotation(rng, 24)) for _ in range(100)])) < 0.4
+
+
+def test_draws_from_a_finite_set_are_noticed() -> None:
+    """Trying all rotations links everybody; the attackers that run try none of them."""
+    judgment = judge("codebook", 60, 0, ("ignorant", "adaptive"), FAST)
+    assert not judgment.falsely_reassuring
+    assert "draws do not repeat" in judgment.distrust

@@ -40,6 +40,7 @@ from veilmeter.metrics.vector_checks import (
     let_through,
     release_linking,
     released_copies,
+    repeated_draws,
     run_difference,
     share_of_shared_voices,
     target_voice_effect,
@@ -272,6 +273,7 @@ def trust_facts(
     assessed = set(experiment.original.names)
     ahead, ahead_of_values = ahead_on_originals(plan.jobs, done)
     release_p, release_share = _release_links(experiment, seed)
+    runs = [experiment.anonymized, *(run.vectors for run in experiment.runs if run.own)]
     return TrustFacts(
         compared=len(experiment.original),
         unchanged=None if same is None else int(same.sum()),
@@ -288,6 +290,7 @@ def trust_facts(
         release_p=release_p,
         release_share=release_share,
         length_p=_length_p(experiment),
+        repeated=repeated_draws(experiment.original, runs, seed=seed),
         ahead=ahead,
         ahead_of_values=ahead_of_values,
         targets=target_voices(experiment, plan.jobs, done, folders, seed=seed),

@@ -24,7 +24,7 @@ the two people who are compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -84,22 +84,30 @@ def copies(enrollment: Embeddings, trials: Embeddings) -> NDArray[np.bool_]:
     limit = usual_distance(trials, enrollment) * CLOSER
     if len(enrollment) * len(trials) <= MOST_PAIRS:
         return _near(enrollment.unit, trials.unit, limit)
+    return _near_own(enrollment, trials, limit)
+
+
+def released_copies(enrollment: Embeddings, trials: Embeddings) -> NDArray[np.bool_]:
+    """Which anonymized trials are also among the anonymized enrollment recordings of the same person, with the same
+    vector. None where an anonymizer gives all recordings of a person the same vector, or those of different people as
+    often: then it is the pseudo-voice that repeats."""
+    distances = _distances_within(trials, enrollment)
+    if not len(distances) or float(np.median(distances)) < SMALLEST:
+        return np.zeros(len(trials), dtype=bool)
+    own = _near_own(enrollment, trials, SMALLEST)
+    if own.any() and len(enrollment) * len(trials) <= MOST_PAIRS:
+        others = _near(enrollment.unit, trials.unit, SMALLEST) & ~own
+        own &= np.count_nonzero(others) < np.count_nonzero(own)
+    return own
+
+
+def _near_own(enrollment: Embeddings, trials: Embeddings, limit: float) -> NDArray[np.bool_]:
     same = np.zeros(len(trials), dtype=bool)
     known = _rows_of(enrollment)
     for name, own in _rows_of(trials).items():
         if name in known:
             same[own] = _near(enrollment.unit[known[name]], trials.unit[own], limit)
     return same
-
-
-def released_copies(enrollment: Embeddings, trials: Embeddings) -> NDArray[np.bool_]:
-    """Which anonymized trials also occur among the anonymized enrollment recordings. None where an anonymizer gives all
-    recordings of a person the same vector: then it is the pseudo-voice that repeats. Only equal vectors count:
-    anonymized recordings of different people may be very similar."""
-    distances = _distances_within(trials, enrollment)
-    if not len(distances) or float(np.median(distances)) < SMALLEST:
-        return np.zeros(len(trials), dtype=bool)
-    return _near(enrollment.unit, trials.unit, SMALLEST)
 
 
 def _rows_of(side: Embeddings) -> dict[str, NDArray[np.intp]]:
@@ -201,6 +209,70 @@ def _features(*sides: Embeddings) -> list[Floats]:
     rows = [np.hstack([unit(some), length / spread]) for some, length in zip(wide, lengths, strict=True)]
     origin = np.concatenate(rows).mean(axis=0)
     return [some - origin for some in rows]
+
+
+CLOSE = (1e-5, 1e-4, 1e-3, 3e-3)  # differences of cosines that are looked at, each beside ten times as much
+MANY_MORE = 6.0  # standard deviations above what neighboring differences give
+LEAST_REPEATED = 8
+MOST_TOGETHER = 2000  # copies that are compared with each other
+SAME_SOUND = 0.05  # of the usual distance of two runs over one recording: the same draw again
+
+
+def repeated_draws(original: Embeddings, runs: Sequence[Embeddings], *, seed: int = 0) -> int | None:
+    """From about how many transformations an anonymizer draws, where copies show that draws repeat; None where they
+    don't, where they can't be seen to, or where there is one transformation for all.
+
+    Two recordings under one rotation (or another map that keeps angles) keep their cosine, under different ones they
+    do not: pairs whose cosine is kept far more exactly than others show a repeated draw. So do recordings that two runs
+    turn into nearly the same, where they turn others into something else.
+    """
+    copies_of = [run.take([u in original.utterance_rows for u in run.utterances]) for run in runs]
+    clear = [original.of_utterances(list(run.utterances)) for run in copies_of if len(run)]
+    copied = [run for run in copies_of if len(run)]
+    if not copied:
+        return None
+    before = np.concatenate([side.unit for side in clear]).astype(np.float64)
+    after = np.concatenate([side.unit for side in copied]).astype(np.float64)
+    if before.shape[1] == after.shape[1]:  # what was hardly changed is not a draw
+        kept = np.einsum("ij,ij->i", before, after)
+        low, high = np.quantile(kept, [0.25, 0.75])
+        changed = kept <= high + FAR_OUT * (high - low)
+        before, after = before[changed], after[changed]
+    some = np.random.default_rng([seed, 27]).permutation(len(before))[:MOST_TOGETHER]
+    found = _kept_angles(before[some], after[some])
+    return found if found is not None else _same_again(copied)
+
+
+def _kept_angles(before: Floats, after: Floats) -> int | None:
+    first, second = np.triu_indices(len(before), 1)
+    cosines = (before @ before.T)[first, second]
+    difference = np.abs((after @ after.T)[first, second] - cosines)[cosines < 1 - LARGEST]
+    if not len(difference) or float(np.median(difference)) < CLOSE[-1]:
+        return None  # nearly all cosines are kept: one transformation for all, or none
+    for close in CLOSE:
+        here = np.count_nonzero(difference < close)
+        usual = (np.count_nonzero(difference < 10 * close) - here) / 9
+        if here - usual > max(LEAST_REPEATED, MANY_MORE * math.sqrt(usual)):
+            return max(2, round(len(difference) / (here - usual)))
+    return None
+
+
+def _same_again(runs: Sequence[Embeddings]) -> int | None:
+    pairs, same = 0, 0
+    for number, run in enumerate(runs):
+        for other in runs[:number]:
+            both = [u for u in run.utterances if u in other.utterance_rows]
+            if len(both) < 2 or run.dimension != other.dimension:
+                continue
+            one, two = run.of_utterances(both).unit, other.of_utterances(both).unit
+            distance = 1 - np.einsum("ij,ij->i", one, two, dtype=np.float64)
+            strangers = 1 - np.einsum("ij,ij->i", one, np.roll(two, 1, axis=0), dtype=np.float64)
+            near = distance < SAME_SOUND * float(np.median(distance))
+            # Where strangers come out as much alike, or most recordings do, nothing is drawn from a set.
+            if (strangers < SAME_SOUND * float(np.median(distance))).any() or near.mean() > 0.5:
+                return None
+            pairs, same = pairs + len(both), same + int(near.sum())
+    return max(2, round(pairs / same)) if same else None
 
 
 def release_linking(known: Embeddings, tried: Embeddings, *, seed: int = 0) -> tuple[float, float] | None:

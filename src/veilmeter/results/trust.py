@@ -58,11 +58,12 @@ UPRIGHT = "scores are not inverted"
 OWN_RUNS = "attackers ran the anonymizer"
 RELEASE = "the release agrees with the attackers"
 LENGTHS = "vector lengths tell nothing"
+DRAWS = "draws do not repeat"
 TARGETS = "errors are not due to target voices"
 STILL_SPEECH = "anonymized recordings are speech"
 
 # Units of figures and limits; all others are percentages.
-UNITS = {ADAPTED: POINTS, ENOUGH: POINTS, OTHERS: "count", OWN_RUNS: "count", UPRIGHT: "bit"}
+UNITS = {ADAPTED: POINTS, ENOUGH: POINTS, OTHERS: "count", OWN_RUNS: "count", DRAWS: "count", UPRIGHT: "bit"}
 UNITS |= {RELEASE: "p-value", LENGTHS: "p-value"}
 
 WITHIN_RELEASE = "within_release"  # detail of linking: raised as released recordings link to each other
@@ -101,6 +102,7 @@ class TrustFacts:
     not_covered: int = 0
     release_p: float | None = None
     release_share: float = 0.0
+    repeated: int | None = None
     ahead: Mapping[str, float] = field(default_factory=dict)
     ahead_of_values: Mapping[Reference, float] = field(default_factory=dict)
 
@@ -164,6 +166,7 @@ def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
         check_own_runs(results, facts),
         check_release(results.criteria.get("linking"), facts),
         check_vector_lengths(results, facts),
+        check_draws(results, facts),
         check_target_voices(facts.targets, results.criteria.get("linking")),
         check_speech(results.parts.get("utility"), pending=is_pending(results, UTILITY_PENDING)),
     ]
@@ -527,6 +530,19 @@ def check_vector_lengths(results: Results, facts: TrustFacts) -> Check:
         figure=facts.length_p,
         limit=SURE_LENGTHS,
     )
+
+
+def check_draws(results: Results, facts: TrustFacts) -> Check:
+    """Attackers learn what all transformations have in common. Where an anonymizer draws from a finite set, a real one
+    tries them one by one. That draws repeat can be seen; that they don't can't, so it is only a reason to doubt."""
+    linking = results.criteria.get("linking")
+    recognized = linking is not None and linking.level in ("raised", "high")
+    if facts.repeated is None:
+        finding = Finding("no_repeated_draws")
+        return Check(name=DRAWS, finding=finding, passed=None, misleads="overestimated", applies=False)
+    finding = Finding.of("repeated_draws", passed=recognized, draws=facts.repeated)
+    figure = float(facts.repeated)
+    return Check(name=DRAWS, finding=finding, passed=recognized, misleads="overestimated", figure=figure)
 
 
 def check_target_voices(effect: TargetVoices | None, linking: Criterion | None) -> Check:

@@ -331,6 +331,8 @@ declare("release_not_linked", slot="release")
 declare("release_linked", slot="release", passed=bool, recognized=bool, own_voices=bool, share=float)
 declare("lengths_not_compared", slot="lengths")
 declare("vector_lengths", slot="lengths", passed=bool)
+declare("no_repeated_draws", slot="draws")
+declare("repeated_draws", slot="draws", passed=bool, draws=int)
 declare("no_target_voices", slot="targets")
 declare(
     "target_voices",

@@ -254,6 +254,17 @@ def _release_linked(passed: bool, recognized: bool, own_voices: bool, share: flo
     )
 
 
+WORDS.say("no_repeated_draws", "No sign was found that the anonymizer's draws repeat.")
+
+
+@WORDS.words("repeated_draws")
+def _repeated_draws(passed: bool, draws: int) -> str:
+    sentence = f"The anonymizer's draws seem to repeat: about one pair of copies in {draws:,} was transformed alike."
+    if passed:
+        return sentence
+    return sentence + " The attackers did not try every transformation; one who does may recognize people."
+
+
 WORDS.say("lengths_not_compared", "All vectors have the same length, or too few people can be compared.")
 
 
