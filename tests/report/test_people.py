@@ -12,9 +12,10 @@ from tests.report.conftest import Opened, serious_violations
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.report import write_report
-from veilmeter.report.figures.page import csv_of
+from veilmeter.report.figures.page import csv_of, section_figures
 from veilmeter.report.people import MOST_BY_CHANNEL, channel_rows, channel_table, channels_figure
 from veilmeter.results.model import Channel, ChannelPerson, Channels, Results
+from veilmeter.results.people import text_floor, text_floor_curve
 from veilmeter.results.run_folder import read_results
 
 BITS = {"campplus": (0.4, 3.2, 0.1), "words": (2.1, 2.2, -0.1), "all together": (2.3, 3.4, 0.0)}
@@ -129,9 +130,42 @@ def test_the_page_shows_channels(browser: Any, heard: Results, tmp_path: Path, s
     path = write_report(heard, tmp_path / "r.html")
     with Opened(browser, path, color_scheme=scheme, bypass_csp=True) as opened:
         page = opened.page
-        assert page.locator("#channels .gist").inner_text() == "One recording discloses on average: words 2.1 bit."
+        gist = page.locator("#channels .gist").inner_text()
+        assert gist.startswith("One recording discloses on average: words 2.1 bit. A perfect voice changer")
         assert page.locator("#channels table.channels tbody").count() == len(BITS)
         assert page.locator("#figure-channels svg").count() == 1
         assert page.locator("#channels .scroller tbody tr").count() == 14
         assert opened.said == []
         assert serious_violations(axe, page) == {}
+
+
+def test_what_words_alone_leave_is_told(heard: Results) -> None:
+    """The floor is the words channel on original speech, whatever the system did."""
+    floor = text_floor(heard.channels)
+    assert floor is not None
+    assert floor.values["linked"].value == 10 * BITS["words"][1] + 1
+    assert floor.values["channel"] == "words"
+    table = channel_table(heard)
+    assert table is not None
+    assert "A perfect voice changer would still leave this" in table.sentence
+    assert "linked to the right one of 14 people" in table.sentence
+    assert [point.value for point in text_floor_curve(heard.channels)] == [10 * 2.2 + 3, 10 * 2.2 + 1]
+
+
+def test_without_words_there_is_no_floor(heard: Results) -> None:
+    assert heard.channels is not None
+    voices = tuple(channel for channel in heard.channels.channels if channel.hears != "words")
+    without = replace(heard.channels, channels=voices)
+    assert text_floor(without) is None
+    assert text_floor_curve(without) == []
+    assert text_floor(None) is None
+
+
+def test_the_floor_is_a_line_among_the_curves(heard: Results) -> None:
+    with_floor, without = (
+        section_figures("linking", results, None)[0] for results in (heard, replace(heard, channels=None))
+    )
+    assert "words alone" in with_floor.caption
+    assert "words alone" not in without.caption
+    lines = [row for row in with_floor.chart.to_dict()["datasets"].values() for row in row]
+    assert {row["value"] for row in lines if row.get("kind") == "words alone"} == {25.0, 23.0}

@@ -34,6 +34,7 @@ from veilmeter.data.layouts import read_texts
 from veilmeter.data.matching import match_ids
 from veilmeter.speech.annotations import annotate_corpus, transcripts
 from veilmeter.speech.extractors.base import Extractor, load_extractor, load_same_extractor
+from veilmeter.speech.extractors.meaning import load_encoder
 from veilmeter.speech.extractors.words import CODE, FEATURES, OF_CORPUS
 from veilmeter.speech.recognizers.base import DEFAULT, resolve_language
 from veilmeter.speech.weights import cache_folder
@@ -59,6 +60,8 @@ def embed_texts(
     `beside` it: an anonymized copy has the words of its original."""
     kind, _, given = spec.partition(":")
     features = FEATURES[kind]
+    if kind == "word-meaning":
+        load_encoder(offline=offline)
     if given:
         texts, version = _find_texts(corpus, given, beside)
         spoken, problems, durations = list(corpus), [], None

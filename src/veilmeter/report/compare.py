@@ -25,6 +25,7 @@ from veilmeter.results.compare import ComparedFigure, ComparedRun, Comparison, c
 from veilmeter.results.criteria import inference_criterion
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Results
+from veilmeter.results.people import text_floor
 from veilmeter.results.trust import doubts
 from veilmeter.wording import sentence, sentences, text
 from veilmeter.wording.english import page as words
@@ -233,6 +234,8 @@ def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) ->
         found.append(Finding("systems_not_judged", {"systems": doubted}))
     if any("utility" not in system.results.parts for system in systems):
         found.append(Finding("use_not_compared"))
+    floors = (text_floor(system.results.channels) for system in systems)
+    found += list(filter(None, floors))[:1]  # all hear the words of the same original speech
     return tuple(found)
 
 

@@ -29,6 +29,7 @@ from veilmeter.report.people import (
     CHANNELS,
     MOST_PEOPLE,
     channel_rows,
+    channel_sentences,
     channel_table,
     channels_figure,
     people_figures,
@@ -123,8 +124,7 @@ def _channel_section(results: Results) -> list[TechnicalSection]:
     if not rows:
         return []
     about, figures = SECTIONS[CHANNELS], (figure,) if figure is not None else ()
-    found = results.channels and results.channels.finding
-    gist = sentence(found, "technical") if found else ""
+    gist = channel_sentences(results.channels) if results.channels else ""
     return [TechnicalSection(CHANNELS, about.title, about.short, about.introduction, gist, figures, tuple(rows), ())]
 
 

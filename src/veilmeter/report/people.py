@@ -13,7 +13,7 @@ from veilmeter.report.figures import style
 from veilmeter.report.figures.page import WIDE, Figure
 from veilmeter.report.rows import Row, row
 from veilmeter.results.model import Channel, ChannelPerson, Channels, Person, Results
-from veilmeter.results.people import channel_title, shortest
+from veilmeter.results.people import channel_title, linked_among_all, shortest, text_floor
 from veilmeter.results.run_folder import Matrices
 from veilmeter.results.trust import HEARD
 from veilmeter.wording import sentence
@@ -223,7 +223,7 @@ def channel_table(results: Results) -> ChannelTable | None:
     left = len(heard.people) - len(people)
     length = min((shortest(channel.estimates) for channel in heard.channels), default=1)
     return ChannelTable(
-        sentence="" if heard.finding is None else sentence(heard.finding, "technical"),
+        sentence=channel_sentences(heard),
         basis=words.channel_basis(length),
         measures=tuple(_MEASURES.values()),
         rows=tuple((titles[channel.name], _channel_rows(channel)) for channel in heard.channels),
@@ -234,6 +234,12 @@ def channel_table(results: Results) -> ChannelTable | None:
         left_out=words.channel_people_left_out(left) if left > 0 else "",
         notes=(words.TOPIC,) if any(channel.hears == "words" for channel in heard.channels) else (),
     )
+
+
+def channel_sentences(heard: Channels) -> str:
+    """What each channel discloses, and what the words alone would leave of people."""
+    found = (heard.finding, text_floor(heard))
+    return " ".join(sentence(finding, "technical") for finding in found if finding is not None)
 
 
 def channel_rows(results: Results) -> list[Row]:
@@ -258,6 +264,8 @@ def _kinds(channel: Channel) -> Iterator[tuple[str, tuple[Estimate | None, ...]]
 
 
 def _at_shortest(figures: Estimates, name: str) -> Estimate | None:
+    if name == "linkability":
+        return linked_among_all(figures)
     length = shortest(figures)
     return next((point for point in figures.points(name) if point.at.get("length", length) == length), None)
 

@@ -184,6 +184,7 @@ def agreement(persons: Sequence[Person], attackers: Sequence[str]) -> float | No
 # voice, words and rhythm
 
 TOGETHER = "all together"
+WORDS = "words"  # what channels of words hear
 
 
 def channel_attackers(first: str, further: tuple[str, ...]) -> dict[str, AttackerId]:
@@ -211,7 +212,7 @@ def channels_of(
             hears="everything" if name == TOGETHER else hears(name),
             attacker=result.name,
             estimates=_channel_figures(result),
-            original=_channel_figures(original.get(name)),
+            original=_channel_figures(original.get(name), every=hears(name) == WORDS),
             shuffled=_channel_figures(shuffled.get(name)),
         )
         for name, result in results.items()
@@ -223,8 +224,9 @@ def channels_of(
     )
 
 
-def _channel_figures(result: AttackerResult | None) -> Estimates:
-    """EER, and for every length Linkability among as many people as there are and rank disclosure by the model."""
+def _channel_figures(result: AttackerResult | None, *, every: bool = False) -> Estimates:
+    """EER, and for every length rank disclosure by the model and Linkability among as many people as there are, or
+    among every number of them."""
     from veilmeter.metrics.legal.ranks import MODEL  # with scipy, which a page of channels need not wait for
 
     if result is None:
@@ -234,8 +236,42 @@ def _channel_figures(result: AttackerResult | None) -> Estimates:
         length = int(point.at.get("length", 1))
         if length not in linked or float(point.at["speakers"]) > float(linked[length].at["speakers"]):
             linked[length] = point
+    chosen = result.estimates.points("linkability") if every else linked.values()
     bits = [point for point in result.estimates.points("rank_disclosure") if point.at.get("model") == MODEL]
-    return Estimates([*result.estimates.points("eer"), *linked.values(), *bits])
+    return Estimates([*result.estimates.points("eer"), *chosen, *bits])
+
+
+def text_floor(channels: Channels | None) -> Finding | None:
+    """What the words of original speech leave of people, whatever is done to the voice: by the strongest attacker who
+    has nothing but words. None where nobody listened to words alone."""
+    found = _strongest_words(channels)
+    if found is None:
+        return None
+    channel, linked = found
+    return Finding.of("text_floor", channel=channel_title(channel), linked=linked)
+
+
+def text_floor_curve(channels: Channels | None) -> list[Estimate]:
+    """The same as Linkability, for every length and number of people."""
+    found = _strongest_words(channels)
+    return [] if found is None else list(found[0].original.points("linkability"))
+
+
+def _strongest_words(channels: Channels | None) -> tuple[Channel, Estimate] | None:
+    """The channel of words that links most in original speech, and how much: among everybody, by one recording."""
+    candidates = []
+    for channel in () if channels is None else channels.channels:
+        linked = linked_among_all(channel.original) if channel.hears == WORDS else None
+        if linked is not None:
+            candidates.append((channel, linked))
+    return max(candidates, key=lambda candidate: candidate[1].value, default=None)
+
+
+def linked_among_all(figures: Estimates) -> Estimate | None:
+    """Linkability with the fewest recordings together, among as many people as there are."""
+    length = shortest(figures)
+    points = [point for point in figures.points("linkability") if point.at.get("length", length) == length]
+    return max(points, key=lambda point: float(point.at["speakers"]), default=None)
 
 
 def channel_title(channel: Channel) -> str:

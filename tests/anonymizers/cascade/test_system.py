@@ -92,6 +92,15 @@ def test_what_is_not_recognized_is_silence_of_that_length(hears: Callable[..., N
     assert longest / RATE == pytest.approx(float(end) - float(start), abs=0.2)
 
 
+def test_a_stretch_with_long_pauses_is_heard_in_parts(hears: Callable[..., None]) -> None:
+    parts = np.concatenate([noise(4.0), noise(1.5, 1e-4), noise(4.0), noise(1.5, 1e-4), noise(3.0)])
+    hears(lambda heard: Transcript("the boat" if len(heard) < 7 * RATE else "", 0.9))
+    first = Cascade(voice="fast").anonymize(parts, FAST)
+    hears(lambda _: Transcript("the boat the boat the boat", 0.9))
+    np.testing.assert_array_equal(first.samples, Cascade(voice="fast").anonymize(parts, FAST).samples)
+    assert first.remarks == ()
+
+
 def test_a_recording_without_words_is_refused(hears: Callable[..., None]) -> None:
     hears(lambda _: Transcript("", 1.0))
     with pytest.raises(InputError, match="no English words"):

@@ -26,7 +26,7 @@ from veilmeter.data.corpus import language_code
 from veilmeter.speech import weights
 from veilmeter.speech.audio import RATE, is_silent, read_recording
 from veilmeter.speech.quality import PitchTracker
-from veilmeter.speech.recognizers.base import DEFAULT, cut_at_pauses, load_recognizer
+from veilmeter.speech.recognizers.base import DEFAULT, Recognizer, Transcript, cut_at_pauses, load_recognizer
 
 if TYPE_CHECKING:
     from veilmeter.core.engine import Engine
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 CODE = 1
 LANGUAGE = "en"
 LONGEST = 25.0  # seconds recognized at once
+SHORT = 6.0  # the same where nothing was recognized in more
 LEVEL = 0.06  # of the loud part of every output, as a share of full scale
 LEAST_CONFIDENCE = 0.25  # of the recognizer in a stretch; below, it guesses
 # Of a corpus that does not name its language, some recordings are heard first. The median confidence was 0.68 to 0.90
@@ -146,8 +147,8 @@ class Cascade:
         for stretch in cut_at_pauses(samples, LONGEST):
             seconds = (start / RATE, (start + len(stretch)) / RATE)
             start += len(stretch)
-            heard = recognizer.transcribe(stretch) if not is_silent(stretch) else None
-            words = speaker.words(heard.text) if heard is not None and _is_sure(heard.confidence) else []
+            text = _recognize(recognizer, stretch)
+            words = speaker.words(text) if text else []
             if words:
                 said = speaker.say(words, stretch)
                 spoken.append(said.samples)
@@ -155,11 +156,12 @@ class Cascade:
                 remarks += [f"{remark}: {seconds[0]:.1f} to {seconds[1]:.1f} s" for remark in said.remarks]
                 continue
             parts.append(np.zeros(len(stretch), np.float32))
-            if heard is not None:
+            if text is not None:
                 remarks.append(f"not recognized, now silent: {seconds[0]:.1f} to {seconds[1]:.1f} s")
         if not spoken:
             raise InputError(
-                "no English words were recognized in it", fix="remove it from the list, or use another system"
+                f"no English words were recognized in its {len(samples) / RATE:.1f} s",
+                fix="remove it from the list, or use another system",
             )
         return Output(np.concatenate(parts) * _gain(np.concatenate(spoken)), tuple(remarks))
 
@@ -197,8 +199,22 @@ def parse_keep(keep: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in KEEPABLE if name in wanted)
 
 
-def _is_sure(confidence: float | None) -> bool:
-    return confidence is None or confidence >= LEAST_CONFIDENCE
+def _recognize(recognizer: Recognizer, stretch: Samples) -> str | None:
+    """The text, empty where there is speech or noise that is not recognized; None in silence.
+
+    With long pauses in it, the recognizer may hear nothing in a stretch of which it understands the parts.
+    """
+    if is_silent(stretch):
+        return None
+    heard = recognizer.transcribe(stretch)
+    if heard.text:
+        return heard.text if _is_sure(heard) else ""
+    parts = [recognizer.transcribe(part) for part in cut_at_pauses(stretch, SHORT)]
+    return " ".join(part.text for part in parts if part.text and _is_sure(part))
+
+
+def _is_sure(heard: Transcript) -> bool:
+    return heard.confidence is None or heard.confidence >= LEAST_CONFIDENCE
 
 
 def _gain(spoken: Samples) -> np.float32:

@@ -23,8 +23,8 @@ WIDTH, HEIGHT = 230, 170
 MOST_POINTS = 40  # of a curve; where it has every N' it is a line
 
 # Kinds of points of a curve; their words in a legend; their dashes.
-MEASURED, CONTROL, CHANCE, GUESSING, BEYOND, LIMIT_KIND = (
-    "measured", "control", "chance", "guessing", "extrapolated", "limit")  # fmt: skip
+MEASURED, CONTROL, CHANCE, GUESSING, BEYOND, LIMIT_KIND, FLOOR = (
+    "measured", "control", "chance", "guessing", "extrapolated", "limit", "words alone")  # fmt: skip
 PAPER = "chance in the paper (1/e)"
 WORDS = {CONTROL: "control of that attacker", BEYOND: "extrapolated by a model"}
 LEVELS = (CHANCE, PAPER, CONTROL)  # of the paper's figure
@@ -36,6 +36,7 @@ DASHES = {
     PAPER: [1.5, 2.5],
     BEYOND: [2, 3],
     LIMIT_KIND: [9, 3, 2, 3],
+    FLOOR: [1, 2],
 }
 
 
@@ -116,6 +117,11 @@ def curve_rows(
 def _level(kind: str, value: float, *, speakers: int, length: int) -> dict[str, Any]:
     return {"attacker": "", "speakers": speakers, "length": length, "value": value, "low": None, "high": None,
             "kind": kind}  # fmt: skip
+
+
+def floor_rows(points: Sequence[Estimate]) -> list[dict[str, Any]]:
+    """What words alone give away, as a level to hold attackers against."""
+    return [_level(FLOOR, point.value, speakers=_n(point), length=int(point.at.get("length", 1))) for point in points]
 
 
 def _row(attacker: str, point: Estimate, kind: str) -> dict[str, Any]:
@@ -212,6 +218,8 @@ def _cell(
         return alt.Chart(data).transform_filter(f"datum.length === {length} && ({only})").encode(x=x, y=y)
 
     layers = [of(CHANCE, GUESSING, PAPER).mark_line(strokeWidth=1.6, color=GRAY).encode(strokeDash=dash)]
+    if FLOOR in kinds:
+        layers.append(of(FLOOR).mark_line(strokeWidth=1.8, color=GRAY).encode(strokeDash=dash))
     known = of(MEASURED).transform_filter("isValid(datum.low)")
     layers.append(known.mark_area(opacity=0.14).encode(y=alt.Y("low:Q"), y2="high:Q", color=color))
     if CONTROL in kinds:

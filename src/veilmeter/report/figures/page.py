@@ -24,6 +24,7 @@ from veilmeter.report.figures.typesetting import Typesetting
 from veilmeter.report.rows import linking_of_all
 from veilmeter.results.compare import read_runs
 from veilmeter.results.model import AttackerResult, Results
+from veilmeter.results.people import text_floor_curve
 from veilmeter.wording.english.page import recordings_each
 
 WIDE = 850  # of a figure that takes the page's width
@@ -108,6 +109,7 @@ def _unfold(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 LN10 = math.log(10)
 NOTHING_HEARD = "has heard nothing (perfect privacy)"
 
+WORDS_ALONE = "The dotted line is what the words alone link, which no change of the voice can hide."
 _CURVES = {
     "linkability": (
         "Each line is an attacker, each panel an amount of speech per person; bands are 95 % intervals. Further right the attacker "
@@ -130,7 +132,7 @@ def section_figures(section: str, results: Results, limit: float | None) -> list
     """The figures of one section, in their order; none where nothing was measured."""
     curves = {name: attacker.estimates for name, attacker in results.attackers.items()}
     if section == "linking":
-        figures = [curves_figure(curves, "linkability", limit=limit)]
+        figures = [curves_figure(curves, "linkability", limit=limit, floor=text_floor_curve(results.channels))]
     elif section == "singling_out":
         figures = [curves_figure(curves, "singling_out")]
     elif section == "disclosure":
@@ -145,9 +147,14 @@ def section_figures(section: str, results: Results, limit: float | None) -> list
 
 
 def curves_figure(
-    estimates: Mapping[str, Estimates], name: str, *, limit: float | None = None, who: str = "attacker"
+    estimates: Mapping[str, Estimates],
+    name: str,
+    *,
+    limit: float | None = None,
+    who: str = "attacker",
+    floor: Sequence[Estimate] = (),
 ) -> Figure | None:
-    """The curves of all attackers (or systems), drawn as in the paper's figure."""
+    """The curves of all attackers (or systems), drawn as in the paper's figure; `floor` is what words alone link."""
     beyond = "population_linkability" if name == "linkability" else ""
     measures = [key for key in (name, "control", beyond) if key]
     curves = {attacker: {key: points.points(key) for key in measures} for attacker, points in estimates.items()}
@@ -156,6 +163,7 @@ def curves_figure(
     measured = [row for row in rows if row["kind"] == legal.MEASURED]
     if not measured:
         return None
+    rows += legal.floor_rows(floor)
     caption, x_title, y_title = _CURVES[name]
     panels = len({row["length"] for row in rows})
     look = legal.Look(
@@ -169,6 +177,8 @@ def curves_figure(
     shown = [attacker for attacker in curves if any(row["attacker"] == attacker for row in measured)]
     chart = legal.curve_panels(rows, shown, title=recordings_each, look=look)
     title = label_of(name)
+    if floor:
+        caption += f" {WORDS_ALONE}"
     if limit is not None:
         caption += f" The magenta line is the limit, {limit:g} %."
     if any(row["kind"] == legal.BEYOND for row in rows):
@@ -342,11 +352,13 @@ def _linkability(systems: Mapping[str, Results]) -> Figure | None:
         for name, results in systems.items()
         if "linking" in results.criteria and results.criteria["linking"].attacker in results.attackers
     }
-    figure = curves_figure(worst, "linkability", who="system")
+    floor = next(filter(None, (text_floor_curve(results.channels) for results in systems.values())), [])
+    figure = curves_figure(worst, "linkability", who="system", floor=floor)
     return figure and Figure(
         figure.id,
         "Linkability by the strongest attacker",
-        "Each line is a system under the attacker who links most. Lines near the dashed one, what guessing achieves, are good.",
+        "Each line is a system under the attacker who links most. Lines near the dashed one, what guessing achieves, are good."
+        + (f" {WORDS_ALONE}" if floor else ""),
         figure.alt,
         figure.chart,
     )  # fmt: skip

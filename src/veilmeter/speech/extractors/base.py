@@ -54,6 +54,7 @@ EXTRACTORS: Registry[Any] = Registry(
         # These measure words and manner, not the voice.
         "words": "veilmeter.speech.extractors.words:load_words",
         "word-style": "veilmeter.speech.extractors.words:load_word_style",
+        "word-meaning": "veilmeter.speech.extractors.words:load_word_meaning",
         "rhythm": "veilmeter.speech.extractors.rhythm:load_rhythm",
         "rhythm-level-free": "veilmeter.speech.extractors.rhythm:load_level_free",
         "durations": "veilmeter.speech.extractors.rhythm:DurationsExtractor",
@@ -63,10 +64,11 @@ EXTRACTORS: Registry[Any] = Registry(
 )
 
 
+OF_WORDS = ("words", "word-style", "word-meaning", "words-given", "word-style-given", "word-meaning-given")
 # What registered extractors hear; others, such as a function of yours, may hear anything.
 HEARS = {
     **dict.fromkeys(("campplus", "ge2e", "ecapa", "eres2net", "resnet34"), "voice"),
-    **dict.fromkeys(("words", "word-style", "words-given", "word-style-given"), "words"),
+    **dict.fromkeys(OF_WORDS, "words"),
     **dict.fromkeys(("rhythm", "rhythm-level-free", "durations"), "rhythm"),
 }
 
@@ -86,7 +88,7 @@ def extractor_label(spec: str) -> str:
     >>> [extractor_label(spec) for spec in ("ecapa", "onnx:models/mine.onnx", "own.py:embed", "words:texts/text")]
     ['ecapa', 'mine', 'own-embed', 'words-given']
     """
-    if spec.startswith(("words:", "word-style:")):
+    if spec.startswith(("words:", "word-style:", "word-meaning:")):
         return f"{spec.partition(':')[0]}-given"
     place, colon, name = spec.rpartition(":")
     if place in ("onnx", "campplus"):
@@ -97,7 +99,7 @@ def extractor_label(spec: str) -> str:
 # Of the habits of speech: what each extractor hears.
 _WORDS, _PACE, _MELODY = HABITS = ("choice of words", "pace and pauses", "melody")
 _HABITS_HEARD = {
-    **dict.fromkeys(("words", "word-style", "words-given", "word-style-given"), (_WORDS,)),
+    **dict.fromkeys(OF_WORDS, (_WORDS,)),
     **dict.fromkeys(("rhythm", "rhythm-level-free"), (_PACE, _MELODY)),
     "durations": (_PACE,),
 }

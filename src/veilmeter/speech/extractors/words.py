@@ -1,7 +1,8 @@
 """What somebody says, without the voice: the transcript as counts of words and of letters in a row.
 
 `words` counts everything, so it knows the topic too (in read speech, the book). `word-style` counts what depends little
-on the topic: function words, fillers, the length of words, how often words come back.
+on the topic: function words, fillers, the length of words, how often words come back. `word-meaning` is what the text
+is about, whatever the words.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.speech.extractors.meaning import load_encoder, meaning_features
 from veilmeter.speech.recognizers.base import ASSUMED, DEFAULT, load_recognizer
 
 # Part of the version: raise it when the same text may give other values.
@@ -58,6 +60,11 @@ def load_words(*, offline: bool = False) -> WordsExtractor:
 
 def load_word_style(*, offline: bool = False) -> WordsExtractor:
     return WordsExtractor("word-style", offline=offline)
+
+
+def load_word_meaning(*, offline: bool = False) -> WordsExtractor:
+    load_encoder(offline=offline)
+    return WordsExtractor("word-meaning", offline=offline)
 
 
 def tokens(text: str) -> list[str]:
@@ -110,5 +117,5 @@ def hash_items(items: Iterable[str]) -> Floats:
     return (sums / norm if norm else sums).astype(np.float32)
 
 
-FEATURES = {"words": word_features, "word-style": style_features}
+FEATURES = {"words": word_features, "word-style": style_features, "word-meaning": meaning_features}
 OF_CORPUS = "corpus"  # words:corpus takes the texts that a corpus carries, words:FILE those of a list
