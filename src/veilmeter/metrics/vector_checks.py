@@ -234,9 +234,7 @@ def repeated_draws(original: Embeddings, runs: Sequence[Embeddings], *, seed: in
     before = np.concatenate([side.unit for side in clear]).astype(np.float64)
     after = np.concatenate([side.unit for side in copied]).astype(np.float64)
     if before.shape[1] == after.shape[1]:  # what was hardly changed is not a draw
-        kept = np.einsum("ij,ij->i", before, after)
-        low, high = np.quantile(kept, [0.25, 0.75])
-        changed = kept <= high + FAR_OUT * (high - low)
+        changed = ~far_outliers(np.einsum("ij,ij->i", before, after))
         before, after = before[changed], after[changed]
     some = np.random.default_rng([seed, 27]).permutation(len(before))[:MOST_TOGETHER]
     found = _kept_angles(before[some], after[some])
