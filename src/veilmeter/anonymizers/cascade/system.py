@@ -40,8 +40,9 @@ SHORT = 6.0  # the same where nothing was recognized in more
 LEVEL = 0.06  # of the loud part of every output, as a share of full scale
 LEAST_CONFIDENCE = 0.25  # of the recognizer in a stretch; below, it guesses
 # Of a corpus that does not name its language, some recordings are heard first. The median confidence was 0.68 to 0.90
-# on English (children and synthetic voices included) and 0.30 to 0.39 on eight other languages.
-HEARD_FIRST, LEAST_TYPICAL = 15, 0.5
+# on English (children and synthetic voices included) and 0.30 to 0.53 on synthetic voices in eight other languages, of
+# which Dutch is nearest.
+HEARD_FIRST, LEAST_TYPICAL = 15, 0.6
 KEEPABLE = ("pauses", "durations", "pitch", "punctuation")
 PROSODY = "prosody"  # durations and pitch
 ALIGNED = frozenset({"pauses", "durations", "pitch"})  # known from when each phone was spoken
