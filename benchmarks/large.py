@@ -166,7 +166,7 @@ def assess_audio(corpus: str, speakers: int, each: int) -> dict[str, object]:
         clock, last, stages = _Clock(), [time.process_time(), ""], {}
 
         def say(text: str) -> None:
-            stage = text.split(":")[0]
+            stage = text.split(":")[0].split(" (about")[0]
             if stage in set(Stage):
                 now = time.process_time()
                 stages[str(last[1])] = stages.get(str(last[1]), 0.0) + now - float(last[0])

@@ -73,6 +73,8 @@ from veilmeter.wording import text
 LEFT_OUT = "left_out.jsonl"
 UTILITY = TaskId(TaskKind.ANALYSIS, "utility")
 EXTRACTION = 0.015  # processor seconds per second of speech, on an ordinary core
+# What an ordinary core takes for other stages: shares of extraction, and seconds, also per person.
+RUNS_SHARE, DUPLICATES_SHARE, MEASURING, MEASURING_PERSON = 0.5, 0.2, 8.0, 0.05
 TENTH = 0.1  # of the time that extraction takes, for utility
 # Analyses that take less time than the others.
 QUICK = {TaskId(TaskKind.ANALYSIS, name) for name in ("similarity", "sessions", "inference", "added")}
@@ -341,6 +343,7 @@ class SpeechRun(Run):
             given=self.given,
         )
         reader.findings += [*matched.findings(), *protocol.findings]
+        self.expect(reader, len(set(matched.original.speakers)))
         runs = reader.read_runs(matched, protocol.enrollment)
         refuse_mixtures(reader.all_speech)
         experiment = build_experiment(reader, matched, protocol, runs)
@@ -354,6 +357,25 @@ class SpeechRun(Run):
         further = further_experiments(reader, experiment, runs)
         plan = make_plan(experiment, self.settings, keys, further)
         return self.finish(reader, experiment, plan, {**self.perform(plan.tasks), **self.utility(reader, experiment)})
+
+    def expect(self, reader: InputReader, people: int) -> None:
+        """Tell how long what follows will take, where recordings were read."""
+        spent = extraction_cost(reader.all_speech)
+        if not spent:
+            return
+        costs = {
+            Stage.READING_RUNS: RUNS_SHARE * spent if self.settings.runs_system else 0.0,
+            Stage.MEASURING: MEASURING + MEASURING_PERSON * people,
+            Stage.DUPLICATES: DUPLICATES_SHARE * spent,
+            Stage.UTILITY: self.utility_budget(reader) if self.measures_utility(reader) else 0.0,
+        }
+        self.log.expect(costs, spent=spent, workers=self.engine.workers)
+
+    def utility_budget(self, reader: InputReader) -> float:
+        """Processor seconds for utility."""
+        from veilmeter.assessment.utility import BUDGET
+
+        return self.settings.utility_budget or max(BUDGET, TENTH * extraction_cost(reader.all_speech))
 
     def pending(self, reader: InputReader) -> tuple[Finding, ...]:
         """What is measured after the first verdict: it takes longest and changes least."""
@@ -369,14 +391,14 @@ class SpeechRun(Run):
         if not self.measures_utility(reader):
             return {}
         sides = [reader.speech[side].corpora for side in SIDES]
-        from veilmeter.assessment.utility import BUDGET, UtilitySettings, measure_utility, with_labels
+        from veilmeter.assessment.utility import UtilitySettings, measure_utility, with_labels
 
         self.log.stage(Stage.UTILITY)
         chosen = UtilitySettings(
             recordings=self.settings.utility_recordings,
             rated=self.settings.utility_rated,
             precision=self.settings.utility_precision,
-            budget=self.settings.utility_budget or max(BUDGET, TENTH * extraction_cost(reader.all_speech)),
+            budget=self.utility_budget(reader),
             groups=self.settings.by or UtilitySettings().groups,
             offline=self.settings.offline,
         )

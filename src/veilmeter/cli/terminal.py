@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from veilmeter.core.text import duration
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -169,20 +171,6 @@ def _bar(title: str, unit: str) -> Iterator[Progress]:
             bar.update(task, completed=done, total=total, pace=f"{speed:.3g}/s" if speed else "")
 
         yield progress
-
-
-def duration(seconds: float) -> str:
-    """As a person says it.
-
-    >>> duration(42.4), duration(125), duration(7300)
-    ('42 s', '2 min 5 s', '2 h 1 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 class Exit(IntEnum):

@@ -18,6 +18,20 @@ def clean(text: str, keep: str = "") -> str:
     return "".join(c if c.isprintable() or c in keep else "?" for c in text)
 
 
+def duration(seconds: float) -> str:
+    """As a person says it.
+
+    >>> duration(42.4), duration(125), duration(7300)
+    ('42 s', '2 min 5 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
 def parse_index(text: str) -> int | None:
     """A whole number from 0, such as an offset or an index; None for anything else, and for numbers that no file has.
 
