@@ -150,6 +150,16 @@ def level_of(estimate: Estimate, *, largest: float = 100.0, high: float = HIGH_S
     return "unknown" if estimate.interval[1] >= limit else "low"
 
 
+def speakers_needed(speakers: int, reach: float, margin: float) -> int:
+    """How many speakers would bring the end of an interval within `margin` of the value: its width falls with the
+    square root of their number.
+
+    >>> speakers_needed(10, 30.0, 10.0)
+    90
+    """
+    return max(speakers, math.ceil(speakers * (reach / margin) ** 2 - 1e-9))
+
+
 def speakers_to_rule_out(estimate: Estimate, precision: float = PRECISION) -> int:
     """How many speakers would show that a rate of linking lies within `precision` points of chance, if it does.
 

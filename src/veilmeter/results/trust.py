@@ -27,6 +27,7 @@ from veilmeter.results.levels import (
     has_bands,
     has_top_targets,
     is_significant,
+    speakers_needed,
     speakers_to_rule_out,
     surplus,
 )
@@ -317,16 +318,6 @@ def check_copies(facts: TrustFacts) -> Check:
     return Check(
         name=COPIES, finding=finding, passed=passed, misleads="underestimated", figure=share, limit=MOST_COPIES
     )
-
-
-def speakers_needed(speakers: int, reach: float, margin: float) -> int:
-    """How many speakers would bring the end of an interval within `margin` of the value: its width falls with the
-    square root of their number.
-
-    >>> speakers_needed(10, 30.0, 10.0)
-    90
-    """
-    return max(speakers, math.ceil(speakers * (reach / margin) ** 2 - 1e-9))
 
 
 def check_speakers(linking: Criterion | None, precision: float) -> Check:
