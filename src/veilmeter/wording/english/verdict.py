@@ -115,7 +115,7 @@ def _text_floor(channel: str, linked: Estimate) -> str:
     share = f"{linked.format_value()} {linked.format_interval()}".strip()
     guessing = "" if linked.null is None else f" (guessing: {linked.null:.0f} %)"
     return (
-        f"A perfect voice changer would still leave this: by what was said alone ({channel} of original speech), "
+        f"A perfect voice changer would still leave this: by the spoken words alone ({channel} of original speech), "
         f"{share} of recordings are linked to the right one of {people} "
         f"people{guessing}. A system is not to blame for that."
     )
