@@ -152,7 +152,7 @@ def texts(path: Path) -> str:
         content = re.sub(r"\d{4}-\d\d-\d\dT[\d:]+Z", "", content)
     else:
         content = path.read_text(encoding="utf-8")
-    return re.sub(r"\b[0-9a-f]{64}\b|(?<=clip)\d+|(?<=gradient_)\d+", "", content)
+    return re.sub(r"(?:\b|(?<=u003e))[0-9a-f]{64}\b|(?<=clip)\d+|(?<=gradient_)\d+", "", content)
 
 
 def assert_same(first: Path, second: Path) -> None:

@@ -57,7 +57,7 @@ def test_only_the_strongest_attacker_counts(compared: Comparison, best: str, res
 
 def system(name: str, level: str, *, reliable: bool = True) -> Any:
     verdict = SimpleNamespace(level=level, trustworthy=reliable)
-    return SimpleNamespace(name=name, results=SimpleNamespace(verdict=verdict, parts={"utility": None}))
+    return SimpleNamespace(name=name, results=SimpleNamespace(verdict=verdict, parts={"utility": None}, channels=None))
 
 
 def test_a_doubted_run_is_named_as_the_reason_why_nothing_is_claimed_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

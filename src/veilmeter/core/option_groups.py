@@ -22,8 +22,8 @@ ALL = "all"
 EVERY_SIZE = (0,)
 """In place of numbers of people: every one of them, where a curve is exact and costs nothing more."""
 EXTRACTOR_NAMES = (
-    "campplus, ge2e, ecapa, eres2net, resnet34, words, word-style, rhythm, rhythm-level-free, durations, onnx:FILE "
-    "or module:function"
+    "campplus, ge2e, ecapa, eres2net, resnet34, words, word-style, word-meaning, rhythm, rhythm-level-free, durations, "
+    "onnx:FILE, module:function"
 )
 CLUSTER_HELP = (
     "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "

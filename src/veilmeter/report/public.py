@@ -53,21 +53,32 @@ class Reported:
 
 
 def reported(subject: Subject, results: Results | None = None) -> Reported:
-    """A run folder is read, but for `results` that were read from it before. An assessment in memory is taken as it is,
-    and nothing of its folder is read again."""
+    """A run folder is read, but for `results` that were read from it before. An assessment in memory is taken as it is;
+    of its folder, results.json is only hashed."""
     if isinstance(subject, Results):
         return Reported(results=subject)
     if not isinstance(subject, str | Path):
         created = subject.created[:DAY]
-        return Reported(results=subject.results, matrices=subject.matrices, folder=subject.folder, created=created)
+        return Reported(
+            results=subject.results,
+            matrices=subject.matrices,
+            folder=subject.folder,
+            created=created,
+            digest=_digest(subject.folder),
+        )
     folder = Path(subject)
     if folder.is_file():
         folder = folder.parent
     results = results or read_results(folder)
     path = table_of(folder, results, MATRICES)
     matrices = None if path is None else read_matrices(path)
-    digest = hashlib.sha256((folder / RESULTS).read_bytes()).hexdigest()
-    return Reported(results=results, matrices=matrices, folder=folder, created=_day(folder), digest=digest)
+    return Reported(results=results, matrices=matrices, folder=folder, created=_day(folder), digest=_digest(folder))
+
+
+def _digest(folder: Path | None) -> str:
+    """Of results.json; empty where there is none."""
+    path = None if folder is None else folder / RESULTS
+    return "" if path is None or not path.is_file() else hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _day(folder: Path) -> str:
