@@ -64,6 +64,7 @@ EXTRACTORS: Registry[Any] = Registry(
 )
 
 
+GIVEN_TEXTS = ("words:", "word-style:", "word-meaning:")  # before a file of texts
 OF_WORDS = ("words", "word-style", "word-meaning", "words-given", "word-style-given", "word-meaning-given")
 # What registered extractors hear; others, such as a function of yours, may hear anything.
 HEARS = {
@@ -88,7 +89,7 @@ def extractor_label(spec: str) -> str:
     >>> [extractor_label(spec) for spec in ("ecapa", "onnx:models/mine.onnx", "own.py:embed", "words:texts/text")]
     ['ecapa', 'mine', 'own-embed', 'words-given']
     """
-    if spec.startswith(("words:", "word-style:", "word-meaning:")):
+    if spec.startswith(GIVEN_TEXTS):
         return f"{spec.partition(':')[0]}-given"
     place, colon, name = spec.rpartition(":")
     if place in ("onnx", "campplus"):
@@ -152,7 +153,7 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
         from veilmeter.speech.extractors.onnx import load_onnx
 
         return load_onnx(spec.removeprefix("onnx:"))
-    if spec.startswith(("words:", "word-style:")):
+    if spec.startswith(GIVEN_TEXTS):
         raise InputError(
             f"{spec}: given texts are used by `assess`, not extracted from a recording",
             fix="leave out what stands after the colon to have recordings transcribed",
