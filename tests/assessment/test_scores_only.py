@@ -17,7 +17,9 @@ from veilmeter.core.findings import Finding, about
 from veilmeter.data.scores import read_scores
 from veilmeter.metrics.scores.summary import measure_scores
 from veilmeter.report import write_report
-from veilmeter.wording import sentences, text
+from veilmeter.report.advice import advice
+from veilmeter.results.gate import gate, parse_limit
+from veilmeter.wording import sentence, sentences, text
 
 PEOPLE = [f"s{number}" for number in range(12)]
 PAIRS = [(a, f"{b}-u{n}", a == b) for a in PEOPLE for b in PEOPLE for n in range(3)]
@@ -54,6 +56,22 @@ def test_the_same_figures_as_measuring_them(place: Path) -> None:
     assert found.verdict.level in ("raised", "high")
     assert found.inputs["scores-ignorant"].kind == "scores"
     assert about(Finding("no_scores_given"), attacker="informed") in found.verdict.not_tested
+
+
+def test_people_with_trials_are_not_denied(place: Path) -> None:
+    """Four of twelve are enrolled; scores can't say who is linked, and more people would not change that."""
+    rows = [(a, u, t) for a, u, t in PAIRS if a in PEOPLE[:4]]
+    (place / "key").write_text("".join(f"{a} {u} {'target' if t else 'nontarget'}\n" for a, u, t in rows))
+    kept = [line for line in (place / "aa").read_text().splitlines(True) if line.split()[0] in PEOPLE[:4]]
+    (place / "aa").write_text("".join(kept))
+    found = assessed(place, {"lazy-informed": "aa"}).results
+    assert (found.protocol.enrolled_speakers, found.protocol.trial_speakers) == (4, 4)
+    expected = "There is no result per person for 4 people who have trials: scores do not tell whom an attacker names."
+    assert sentence(found.people.finding) == expected
+    actions = [sentence(item.action) for item in advice(found)]
+    assert not any("more people" in action for action in actions)
+    assert "Assess recordings or embeddings: scores do not tell whom an attacker names." in actions
+    assert "adaptive" in gate(found, [parse_limit("eer=1%", "min")]).not_run
 
 
 def test_scores_that_tell_nothing_are_no_reassurance(place: Path) -> None:

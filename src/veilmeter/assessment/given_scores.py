@@ -82,6 +82,13 @@ def _people(scores: Scores) -> set[str]:
     return {scores.names[code] for code in np.union1d(scores.enroll_speaker, scores.test_speaker) if code >= 0}
 
 
+def _enrolled_and_tried(scores: Scores) -> dict[str, int]:
+    """How many people are enrolled, and how many of them have a target trial; nobody where they are not known."""
+    people = np.empty(0, np.int64) if scores.enroll_speaker is None else scores.enroll_speaker
+    tried = people[scores.is_target] if len(people) else people
+    return {"enrolled_speakers": len(np.unique(people)), "trial_speakers": len(np.unique(tried))}
+
+
 def measure_given(
     attacker: AttackerResult, given: ScoreFiles, people: frozenset[str] | None, options: MeasureOptions
 ) -> tuple[TaskResult, Arrays]:
@@ -111,6 +118,7 @@ def measure_given(
         ties=share_of_ties(*ordered),
         profile=profile_of(scores),
         det=det_of(*ordered),
+        details=_enrolled_and_tried(scores),
     )
     strangers = len(there - known)
     others = [warning("scores_of_others", count=strangers)] if strangers and known else []

@@ -538,10 +538,11 @@ class ScoreRun(Run):
         settings = self.settings
         measured = {task: result for task, (result, _) in done.items() if not result.not_possible}
         attackers = attackers_of(measured)
-        people = max(_count(attacker, "speakers") for attacker in attackers.values())
+        counts = [attacker.details for attacker in attackers.values()]
+        enrolled, tried = (max(count[key] for count in counts) for key in ("enrolled_speakers", "trial_speakers"))
         options = option_use(
             settings,
-            Facts(recorded=frozenset(), attackers=frozenset(files), used=Used(), enrolled=people, scores_only=True),
+            Facts(recorded=frozenset(), attackers=frozenset(files), used=Used(), enrolled=enrolled, scores_only=True),
         )
         results = Results(
             version=__version__,
@@ -555,11 +556,11 @@ class ScoreRun(Run):
             matching=Matching(matched=0),
             protocol=ProtocolFacts(
                 split=Finding("split_of_scores"),
-                enrolled_speakers=people,
-                trial_speakers=people,
+                enrolled_speakers=enrolled,
+                trial_speakers=tried,
                 enrollment_utterances=0,
                 trial_utterances=0,
-                details={"speakers": people, "groups": [], "keys": _digest(*(given.keys for given in files.values()))},
+                details={"speakers": tried, "groups": [], "keys": _digest(*(given.keys for given in files.values()))},
             ),
             attackers=attackers,
             command=without_place(self.argv),

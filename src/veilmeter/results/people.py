@@ -71,7 +71,7 @@ def people(results: Results, traits: Traits | None = None, *, among: int | None 
     expected = None if chance is None or among is not None else chance.exposed
     return People(
         persons=listed,
-        finding=_finding(listed, chance if among is None else None, stability),
+        finding=_finding(listed, chance if among is None else None, stability) if listed else _nobody(results),
         expected_by_chance=expected,
         stability=stability,
     )
@@ -144,9 +144,16 @@ def chance_explains(chance: Chance | None) -> bool:
     return chance is None or chance.exposed_luck is None or chance.exposed_luck >= 1 - ALPHA
 
 
-def _finding(persons: Sequence[Person], chance: Chance | None, stability: float | None) -> Finding:
-    if not persons:
+def _nobody(results: Results) -> Finding:
+    """Why there is no result of any person: no trials, scores instead of speech, or a measure that was left out."""
+    tried = results.protocol.trial_speakers
+    is_scores = "anonymized" not in results.inputs and bool(results.attackers)
+    if not tried and not is_scores:
         return Finding("nobody_tried")
+    return Finding.of("nobody_ranked", tried=tried or None, scores_only=is_scores)
+
+
+def _finding(persons: Sequence[Person], chance: Chance | None, stability: float | None) -> Finding:
     listed = sum(person.unprotected for person in persons)
     point = persons[0].risk.at
     return Finding.of(

@@ -207,6 +207,7 @@ declare("only_attribute_kept", attribute=Reference)
 declare("one_voice_per_speaker")
 declare("use", wer=Estimate | None, wer_original=float | None, mos=float | None, mos_original=float | None)
 declare("nobody_tried", slot="people")
+declare("nobody_ranked", slot="people", tried=int | None, scores_only=bool)
 declare(
     "people_linked",
     slot="people",
@@ -467,6 +468,7 @@ declare("advice_less_similar_voices")
 declare("advice_decide_attribute", attribute=Reference)
 declare("attribute_inferred", estimate=Estimate)
 declare("advice_more_people")
+declare("advice_assess_speech")
 declare("interval_is_wide", low=float, high=float)
 declare("advice_run_attackers", attackers=tuple[str, ...])
 declare("advice_listen")

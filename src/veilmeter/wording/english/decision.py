@@ -225,6 +225,10 @@ def _attribute_inferred(estimate: Estimate) -> str:
 
 
 WORDS.say("advice_more_people", "Assess more people.")
+WORDS.say(
+    "advice_assess_speech",
+    "Assess recordings or embeddings: scores do not tell whom an attacker names.",
+)
 
 
 @WORDS.words("interval_is_wide")

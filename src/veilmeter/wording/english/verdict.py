@@ -70,6 +70,13 @@ def _use(
 WORDS.say("nobody_tried", "Nobody has a trial, so no result per person is possible.")
 
 
+@WORDS.words("nobody_ranked")
+def _nobody_ranked(scores_only: bool, tried: int | None = None) -> str:
+    people = "" if tried is None else f" for {count(tried, 'person who has', 'people who have')} trials"
+    reason = "scores do not tell whom an attacker names" if scores_only else "linkability was not measured"
+    return f"There is no result per person{people}: {reason}."
+
+
 @WORDS.words("people_linked")
 def _people_linked(
     listed: int,
