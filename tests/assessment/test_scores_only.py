@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from veilmeter.assessment import Assessment, assess
+from veilmeter.assessment.attack import effect_of_ties
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, about
@@ -18,6 +19,7 @@ from veilmeter.data.scores import read_scores
 from veilmeter.metrics.scores.summary import measure_scores
 from veilmeter.report import write_report
 from veilmeter.report.advice import advice
+from veilmeter.results import trust
 from veilmeter.results.gate import gate, parse_limit
 from veilmeter.wording import sentence, sentences, text
 
@@ -72,6 +74,23 @@ def test_people_with_trials_are_not_denied(place: Path) -> None:
     assert not any("more people" in action for action in actions)
     assert "Assess recordings or embeddings: scores do not tell whom an attacker names." in actions
     assert "adaptive" in gate(found, [parse_limit("eer=1%", "min")]).not_run
+
+
+def test_ties_are_a_doubt_only_where_they_move_a_measure(place: Path) -> None:
+    """Scores of four decimals tie often, and it changes nothing; those of one decimal or of copies do."""
+    rng = np.random.default_rng(0)
+    t, n = np.sort(rng.normal(0.3, 0.25, 2000)), np.sort(rng.normal(0, 0.25, 40_000))
+    assert effect_of_ties(t, n) == 0
+    rounded = [np.round(scores, 4) for scores in (t, n)]
+    assert np.mean(np.isin(*rounded)) > 0.5
+    assert effect_of_ties(*rounded) < 0.1
+    assert effect_of_ties(*(np.round(scores, 1) for scores in (t, n))) > trust.MOST_TIED
+    assert effect_of_ties(np.zeros(5), np.zeros(5)) == pytest.approx(100)
+    lines = [line.split() for line in (place / "aa").read_text().splitlines()]
+    (place / "coarse").write_text("".join(f"{a} {u} {float(score):.0f}\n" for a, u, score in lines))
+    checks = {check.name: check for check in assessed(place, {"lazy-informed": "coarse"}).results.checks}
+    assert checks[trust.TIES].failed
+    assert "percentage points: the scores are rounded" in text((checks[trust.TIES].finding,))
 
 
 def test_scores_that_tell_nothing_are_no_reassurance(place: Path) -> None:

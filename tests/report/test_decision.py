@@ -335,6 +335,26 @@ def test_all_three_criteria_are_listed_by_both_names_even_if_not_measured() -> N
     assert "Guidelines 02/2026, draft: No Record Isolation" in chapter.table.rows[1][0]
 
 
+def test_an_attribute_of_too_few_people_is_not_called_unknown() -> None:
+    values = {"attribute": Reference("attribute", "gender"), "reason": Reference("text", "f (3), m (3)")}
+    open_question = replace(sample().verdict, not_tested=(Finding("attribute_not_inferred", values),))
+    missing = criterion_row(replace(sample(), verdict=open_question), "inference").sentence
+    assert missing.startswith(
+        "Too few people have the same gender: inferring it takes two values with at least 4 people"
+    )
+
+
+def test_nobody_exposed_is_not_nobody_recognized() -> None:
+    people = replace(sample().people, persons=tuple(replace(p, unprotected=False) for p in sample().people.persons))
+    linking = {"linking": replace(sample().criteria["linking"], level="high")}
+    strip = decide(replace(sample(), people=people, criteria=linking)).strip
+    assert strip is not None
+    assert "for no single one of them can chance be ruled out" in strip.caption
+    unlinked = decide(replace(sample(), people=people, criteria={})).strip
+    assert unlinked is not None
+    assert "Nobody stands out beyond chance." in unlinked.caption
+
+
 def test_linking_released_recordings_to_each_other_belongs_to_linkage() -> None:
     linked = Finding.of("release_linked", passed=True, recognized=True, own_voices=False, share=0.9)
     results = with_checks(Check(name=trust.RELEASE, finding=linked, passed=True))

@@ -12,7 +12,7 @@ from veilmeter.core.estimate import Estimates
 from veilmeter.metrics.legal.linkability import linkability_of_scores
 from veilmeter.metrics.legal.ranks import MODEL, disclosure, speaker_disclosure
 from veilmeter.results.model import AttackerResult, Chance, LinkedPerson, Results
-from veilmeter.results.people import TOGETHER, Traits, channel_attackers, channels_of, people
+from veilmeter.results.people import TOGETHER, Traits, channel_attackers, channels_of, people, people_beside
 from veilmeter.wording import sentence
 
 
@@ -43,6 +43,19 @@ def test_two_who_are_always_linked_are_said_to_be() -> None:
     suspect = people(results_of({"ignorant": both}, chance(0.5, 0.9, 0.94)))
     assert suspect.unprotected == ()
     assert "can't be distinguished from chance" in sentence(suspect.finding)
+
+
+def test_nobody_is_called_chance_where_people_are_recognized() -> None:
+    """Issue: "6 of 6 can't be distinguished from chance" under "People can be recognized"."""
+    rows = [linked(f"s{number}", 1.0, among=6, trials=1) for number in range(6)]
+    unsure = people(results_of({"ignorant": rows}, chance(1.2, 0.06, 0.05)))
+    assert "can't be distinguished from chance" in sentence(unsure.finding)
+    linking = replace(sample().criteria["linking"], level="high")
+    words = sentence(people_beside({"linking": linking}, unsure).finding)
+    assert "6 of 6 speakers are linked more often than not" in words
+    assert "which" not in words
+    assert words.endswith("For no single one of them can chance be ruled out, so nobody is listed as unprotected.")
+    assert people_beside({"linking": replace(linking, level="unknown")}, unsure) == unsure
 
 
 def test_one_trial_each_lists_nobody_by_luck() -> None:

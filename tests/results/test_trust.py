@@ -154,7 +154,7 @@ def test_enrollment_and_trials_of_one_session() -> None:
 
 def test_tied_scores() -> None:
     results = sample()
-    tied = replace(results.attackers["ignorant"], ties=50.0)
+    tied = replace(results.attackers["ignorant"], ties=1.5)
     assert made(replace(results, attackers={**results.attackers, "ignorant": tied}))[trust.TIES].failed
     assert made(results)[trust.TIES].passed
 

@@ -97,6 +97,8 @@ def levels_of_linking(finding: Finding) -> tuple[Level, ...]:
     if finding.code in ("linking", "enough_speakers"):
         return (cast(Level, values["level"]),)
     if finding.code == "people_linked":
+        if values.get("recognized"):
+            return ("high",)
         return _ALARM if values["listed"] else LEVELS
     if finding.code == "target_voices":
         return {"misleading": LEVELS[:3], "harmless": LEVELS[3:]}.get(str(values["effect"]), LEVELS)

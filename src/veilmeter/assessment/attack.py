@@ -31,8 +31,11 @@ from veilmeter.metrics.legal.population import population_linkability
 from veilmeter.metrics.legal.ranks import rank_estimates, speaker_disclosure
 from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out, singling_out_of_scores
 from veilmeter.metrics.measure import MEASURES, InputKind, Measure
+from veilmeter.metrics.scores.eer import Eer
+from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.summary import eer_estimate, eers_by, measure_with_problems
-from veilmeter.metrics.scores.zebra import ece_profile
+from veilmeter.metrics.scores.zebra import DEce, ece_profile
+from veilmeter.results.criteria import D_ECE_MAX
 from veilmeter.results.model import AttackerResult, LinkedPerson
 
 POPULATIONS = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)  # by default; more of them cost nothing
@@ -204,7 +207,7 @@ def measure_attack(job: Job) -> tuple[TaskResult, Arrays]:
         estimates=_in_order(everybody, isolation) + _learning(job, tried),
         by=by,
         people=risk_by_person(matrices),
-        ties=share_of_ties(*scores.ordered),
+        ties=effect_of_ties(*scores.ordered),
         profile=profile_of(scores),
         det=det_of(*scores.ordered),
         details={**job.attacker.details, **scored.details},
@@ -407,9 +410,16 @@ def det_of(t: Floats, n: Floats) -> dict[str, list[float]]:
     return {"fpr": np.round(100 * fpr[keep], 6).tolist(), "fnr": np.round(100 * fnr[keep], 6).tolist()}
 
 
-def share_of_ties(t: Floats, n: Floats) -> float:
-    """The percentage of target scores that some impostor score equals, both rising: where a threshold can't decide."""
-    return 100 * float(np.mean(n[np.minimum(np.searchsorted(n, t), len(n) - 1)] == t))
+def effect_of_ties(t: Floats, n: Floats) -> float:
+    """How far ties move a measure, in percentage points: the EER, or D_ECE as a share of its maximum, of scores that
+    rise; once every tie between a target and an impostor score is broken for the attacker, once against."""
+    if np.array_equal(np.searchsorted(n, t, side="left"), np.searchsorted(n, t, side="right")):
+        return 0.0
+    places = np.unique(np.concatenate([t, n]))
+    targets, impostors = (2 * np.searchsorted(places, scores).astype(np.float64) for scores in (t, n))
+    orders = [SortedScores(targets + step, impostors) for step in (1.0, -1.0)]
+    eers, disclosed = [order.of(Eer()) for order in orders], [order.of(DEce()) for order in orders]
+    return max(abs(eers[0] - eers[1]), 100 * abs(disclosed[0] - disclosed[1]) / D_ECE_MAX)
 
 
 def risk_by_person(matrices: Mapping[int, Matrix]) -> tuple[LinkedPerson, ...]:

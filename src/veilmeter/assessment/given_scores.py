@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from veilmeter.assessment.attack import MeasureOptions, det_of, estimates_of_scores, profile_of, share_of_ties
+from veilmeter.assessment.attack import MeasureOptions, det_of, effect_of_ties, estimates_of_scores, profile_of
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimates
@@ -115,7 +115,7 @@ def measure_given(
         estimates=estimates,
         by=by,
         source="scores",
-        ties=share_of_ties(*ordered),
+        ties=effect_of_ties(*ordered),
         profile=profile_of(scores),
         det=det_of(*ordered),
         details=_enrolled_and_tried(scores),

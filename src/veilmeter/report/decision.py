@@ -14,6 +14,7 @@ from veilmeter.report.release import UNKNOWN, Curve, Release, release_of
 from veilmeter.report.rows import THREE, Bar, CriterionRow, about_attacker, bar_of, criterion_row, linking_of_all
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import Check, Criterion, Results
+from veilmeter.results.people import are_recognized
 from veilmeter.results.trust import UTILITY_PENDING, doubts, is_pending, meaning, open_questions
 from veilmeter.speech.extractors.base import HABITS, extractor_label, unheard_habits
 from veilmeter.wording import sentence, sentences, text
@@ -303,7 +304,12 @@ def strip_of(results: Results) -> Strip | None:
         )
         for person in people[:MOST_DOTS]
     )
-    return Strip(dots, words.strip_caption(len(people), results.people.unprotected, len(dots) < len(people)))
+    return Strip(
+        dots,
+        words.strip_caption(
+            len(people), results.people.unprotected, len(dots) < len(people), are_recognized(results.criteria)
+        ),
+    )
 
 
 def _height(criterion: Criterion) -> int:

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate, Estimates
+from veilmeter.metrics.inference import LEAST_SPEAKERS
 from veilmeter.metrics.measure import MEASURES, SECTIONS, Measure, measure
 from veilmeter.results.criteria import D_ECE_MAX, linking_finding, same_point, strongest
 from veilmeter.results.model import Criterion, Results
 from veilmeter.results.trust import RELEASE
 from veilmeter.wording import sentence
+from veilmeter.wording.catalog import shown
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.page import COMPARED, FROM_ORIGINAL, attacker_method, in_group, where
 from veilmeter.wording.numbers import chance
@@ -70,13 +72,18 @@ def criterion_rows(results: Results) -> list[CriterionRow]:
 def _missing_row(results: Results, name: str) -> CriterionRow:
     """One of the three criteria that was not measured: why, and what to give."""
     family = THREE[name]
+    attribute = _not_inferred(results) if name == "inference" else ""
     if "anonymized" not in results.inputs:
         reason = "scores"
     elif family not in results.settings.get("measures", (family,)):
         reason = "left_out"
+    elif attribute:
+        reason = "few_have_attribute"
     else:
         reason = "no_attribute" if name == "inference" else "too_little"
-    why = words.MISSING[reason].format(family=family, attack=words.MISSING_ATTACKS[name])
+    why = words.MISSING[reason].format(
+        family=family, attack=words.MISSING_ATTACKS[name], attribute=attribute, least=LEAST_SPEAKERS
+    )
     return CriterionRow(
         name=name,
         title=words.criterion_title(name, ""),
@@ -95,6 +102,12 @@ def _missing_row(results: Results, name: str) -> CriterionRow:
         names=words.legal_names(name),
         measured=False,
     )
+
+
+def _not_inferred(results: Results) -> str:
+    """An attribute that is known of too few people to infer it."""
+    missing = (found for found in results.verdict.not_tested if found.code == "attribute_not_inferred")
+    return next((shown(found.values["attribute"]) for found in missing), "")
 
 
 def linking_of_all(results: Results) -> Criterion | None:

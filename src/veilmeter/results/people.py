@@ -26,6 +26,7 @@ from veilmeter.results.model import (
     Channel,
     ChannelPerson,
     Channels,
+    Criterion,
     LinkedPerson,
     People,
     Person,
@@ -168,6 +169,19 @@ def _finding(persons: Sequence[Person], chance: Chance | None, stability: float 
         expected_by_chance=None if chance is None else chance.exposed,
         agreement=None if stability is None or not listed else _agreement(stability),
     )
+
+
+def are_recognized(criteria: Mapping[str, Criterion]) -> bool:
+    """Whether people can be recognized, even where that can't be shown of any single one of them."""
+    linking = criteria.get("linking")
+    return linking is not None and linking.level == "high"
+
+
+def people_beside(criteria: Mapping[str, Criterion], found: People) -> People:
+    """The people, with a finding that does not call chance what the criteria call recognized."""
+    if found.finding.code != "people_linked" or not are_recognized(criteria):
+        return found
+    return replace(found, finding=replace(found.finding, values={**found.finding.values, "recognized": True}))
 
 
 def _agreement(stability: float) -> str:

@@ -17,7 +17,7 @@ from veilmeter.results.criteria import (
 )
 from veilmeter.results.levels import SEVERITY, worst_level
 from veilmeter.results.model import Criterion, Part, Results, Verdict
-from veilmeter.results.people import Traits, people
+from veilmeter.results.people import Traits, people, people_beside
 from veilmeter.results.trust import (
     RELEASE,
     UTILITY_PENDING,
@@ -44,7 +44,7 @@ def conclude(
     found = criteria(results)
     if links_itself(found.get("linking"), facts):
         found["linking"] = raise_linking(found["linking"])
-    results = replace(results, criteria=found)
+    results = replace(results, criteria=found, people=people_beside(found, results.people))
     results = replace(results, checks=checks(results, facts))
     return replace(results, verdict=verdict(results, not_tested))
 

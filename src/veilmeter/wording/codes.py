@@ -217,6 +217,7 @@ declare(
     speakers=int,
     length=int,
     explained=bool,
+    recognized=bool | None,
     expected_by_chance=float | None,
     agreement=Literal["same", "partly", "different"] | None,
 )
@@ -326,7 +327,7 @@ declare("training_overlap", slot="training", overlap=int, speakers=int, role=str
 declare("sessions_unknown", slot="sessions")
 declare("same_session", slot="sessions", passed=bool, share=float)
 declare("no_scores")
-declare("ties", slot="ties", passed=bool, share=float, attacker=str)
+declare("ties", slot="ties", passed=bool, moved=float, attacker=str)
 declare("inverted_scores", slot="inverted", passed=bool, attacker=str, flipped=float, reported=float)
 declare("own_runs", slot="own_runs", runs=int, shares_draws=bool, unlike=bool, not_covered=int)
 declare("release_not_linked", slot="release")

@@ -187,13 +187,19 @@ WORDS.say("no_scores", "No scores were measured.")
 
 
 @WORDS.words("ties")
-def _ties(passed: bool, share: float, attacker: str) -> str:
+def _ties(passed: bool, moved: float, attacker: str) -> str:
+    if passed and not moved:
+        return "No target score equals an impostor score."
     if passed:
-        return f"At most {percent(share, 1)} of an attacker's target scores equal an impostor score ({attacker})."
+        return f"Equal scores hardly matter: their order moves no figure by more than {_points(moved)} ({attacker})."
     return (
-        f"{percent(share)} of the {attacker} attacker's target scores equal an impostor score: the scores are rounded, "
-        "or many recordings have one and the same vector."
+        f"Many scores are equal, and their order moves the {attacker} attacker's figures by {_points(moved)}: the scores "
+        "are rounded, or many recordings have one and the same vector."
     )
+
+
+def _points(moved: float) -> str:
+    return "0.1 percentage points" if moved < 0.1 else f"{moved:.1f} percentage points"
 
 
 @WORDS.words("inverted_scores")

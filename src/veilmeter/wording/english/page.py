@@ -30,6 +30,8 @@ MISSING = {
     "left_out": "The assessment left it out. Add {family} to --measures.",
     "no_attribute": "No attribute of the speakers is known. Add a column such as gender, age or accent to the list of "
     "recordings or to the embeddings.",
+    "few_have_attribute": "Too few people have the same {attribute}: inferring it takes two values with at least "
+    "{least} people each. Assess more people.",
     "too_little": "There are too few people or recordings to measure it. Assess more people, with several recordings each.",
 }
 MISSING_ATTACKS = {
@@ -253,8 +255,12 @@ def person_dot(speaker: str, risk: Estimate) -> str:
     return f"{speaker}: {of_hundred(risk)} of 100 recordings linked"
 
 
-def strip_caption(people: int, exposed: Sequence[str], cut: bool) -> str:
-    """
+NO_SINGLE_PERSON = "People are recognized, but for no single one of them can chance be ruled out."
+
+
+def strip_caption(people: int, exposed: Sequence[str], cut: bool, recognized: bool = False) -> str:
+    """`recognized` is that people are, even if nobody is exposed by name.
+
     >>> strip_caption(40, ("P34", "P14"), False).split(". ")[-1]
     'Exposed: 2 of 40 people (P34, P14).'
     """
@@ -263,7 +269,7 @@ def strip_caption(people: int, exposed: Sequence[str], cut: bool) -> str:
     shown = " Those with the lowest risk are not shown." if cut else ""
     return (
         "Each dot is one person, by falling risk: the fuller, the more of their recordings are linked to them."
-        f"{shown} {told or 'Nobody stands out beyond chance.'}"
+        f"{shown} {told or (NO_SINGLE_PERSON if recognized else 'Nobody stands out beyond chance.')}"
     )
 
 

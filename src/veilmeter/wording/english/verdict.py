@@ -85,6 +85,7 @@ def _people_linked(
     speakers: int,
     length: int,
     explained: bool,
+    recognized: bool = False,
     expected_by_chance: float | None = None,
     agreement: Literal["same", "partly", "different"] | None = None,
 ) -> str:
@@ -98,12 +99,17 @@ def _people_linked(
             f"{shown:,} of {count(total, 'speaker')} {verb} linked more often than not by the attacker that finds them "
             f"best, among {count(speakers, 'person', 'people')} and with {recordings}"
         )
-        if not listed:
+        if not listed and not recognized:
             chance = "is no more than chance explains" if explained else "can't be distinguished from chance"
             words += f", which {chance}"
         if expected_by_chance is not None:
             words += f"; by chance alone it would be about {expected(expected_by_chance)}"
-        words += "." if listed else ": nobody is listed as unprotected."
+        if listed:
+            words += "."
+        elif recognized:
+            words += ". For no single one of them can chance be ruled out, so nobody is listed as unprotected."
+        else:
+            words += ": nobody is listed as unprotected."
     if agreement is not None:
         kind = {"same": "largely the same", "partly": "partly the same", "different": "mostly different"}[agreement]
         words += f" The attackers find {kind} people."
