@@ -58,7 +58,18 @@ COMPARE = CommandTrials(
     },
     only={
         "table": frozenset(
-            {"by", "report", "bundle", "table", "measures", "intervals", "width", *options_of(OutputForms)}
+            {
+                "by",
+                "report",
+                "bundle",
+                "table",
+                "measures",
+                "intervals",
+                "sort",
+                "group",
+                "width",
+                *options_of(OutputForms),
+            }
         ),
         "table as json": frozenset({"intervals", "measures", "by", "resamples", "seed"}),
         "table as csv": frozenset({"intervals", "measures", "by"}),

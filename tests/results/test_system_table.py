@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,7 @@ def test_every_form(runs: list[Path], tmp_path: Path) -> None:
     assert "${\\mathbf{30.0}}^{*}$ $[29.0, 31.0]$" in text
     compiled(text, tmp_path)
     rows = list(csv.DictReader(io.StringIO(comparison_tables.table_csv(table))))
-    assert {row["kind"] for row in rows} == {"value", "difference"}
+    assert {row["kind"] for row in rows} == {"value", "difference", "pair"}
     (row,) = [r for r in rows if r["kind"] == "difference" and r["figure"] == "eer" and r["system"] == "b3"]
     assert (float(row["value"]), row["sure"]) == (0.5, "false")
 
@@ -137,7 +138,7 @@ def test_the_command(runs: list[Path], tmp_path: Path) -> None:
     assert len(set(kinds)) == len(kinds)
     for latex in (run(*words, "--latex"), run("compare", *runs, "--latex")):
         compiled(latex, tmp_path)
-    with pytest.raises(InputError, match="are for --table"):
+    with pytest.raises(InputError, match="is for --table"):
         run("compare", *runs, "--intervals")
 
 
@@ -147,3 +148,120 @@ def test_names_are_unique_whatever_the_folders_are_called(runs: list[Path], monk
     assert len({run.name for run in again.runs}) == 3
     assert any("given more than once" in text for text in sentences(again.warnings))
     assert compare([".", runs[1]]).runs[0].name == "b_1"
+
+
+TWELVE = [(20.0, 60.0), (20.4, 61.0), (28.0, 40.0), (28.5, 41.0), (29.9, 39.0), (35.0, 20.0), (36.5, 18.0),
+          (38.0, 16.0), (40.0, 12.0), (41.0, 11.0), (47.0, 6.0), (47.0, 5.0)]  # fmt: skip
+
+
+@pytest.fixture
+def twelve(tmp_path: Path) -> list[Path]:
+    """Twelve systems whose EERs are known to within a point, the first the weakest; two are alike to a digit."""
+    return [
+        system(tmp_path / f"system-{number:02}", error, linked, 30.0 - number)
+        for number, (error, linked) in enumerate(TWELVE, 1)
+    ]
+
+
+def test_a_leaderboard_ranks_and_joins_what_does_not_differ(twelve: list[Path]) -> None:
+    table = system_table(twelve, ["eer", "linkability@20"], sort="eer")
+    assert table.systems[:2] == ("system-11", "system-12")
+    assert table.systems[-1] == table.first == "system-01"
+    column = table.ranking_column
+    assert column is not None
+    assert [cell.rank for cell in column.cells] == [1, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+    assert len(column.pairs) == 66
+    sure = {frozenset((pair.first, pair.second)) for pair in column.pairs if pair.sure}
+    letters = {name: set(cell.alike) for name, cell in zip(table.systems, column.cells, strict=True)}
+    for pair in column.pairs:
+        differ = frozenset((pair.first, pair.second)) in sure
+        assert differ == (not letters[pair.first] & letters[pair.second])
+        expected = dict(zip(sorted(table.systems), TWELVE, strict=True))
+        assert pair.estimate.value == pytest.approx(expected[pair.second][0] - expected[pair.first][0])
+    # 20.0 and 20.4 by intervals of +-1 each: half-width of the difference 1.41; 41 against 47 is beyond any correction
+    assert letters["system-01"] & letters["system-02"]
+    assert not letters["system-10"] & letters["system-11"]
+
+
+def test_pairwise_significance_is_holms_rule_over_all_pairs(twelve: list[Path]) -> None:
+    """Against a slow reference: sorted probabilities times how many are left, never falling."""
+    (column,) = system_table(twelve, ["eer"]).columns
+    points = [pair.estimate for pair in column.pairs]
+    raw = []
+    for point in points:
+        assert point.interval is not None
+        reach = (point.interval[1] - point.interval[0]) / 2
+        raw.append(math.erfc(1.959964 * abs(point.value) / reach / math.sqrt(2)))
+    order = sorted(range(len(raw)), key=raw.__getitem__)
+    running, adjusted = 0.0, [0.0] * len(raw)
+    for place, number in enumerate(order):
+        running = max(running, min(1.0, (len(raw) - place) * raw[number]))
+        adjusted[number] = running
+    assert [point.extra["p_adjusted"] for point in points] == pytest.approx(adjusted, abs=1e-6)
+
+
+def test_a_leaderboard_of_twelve_is_one_screen(twelve: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("compare", *twelve, "--table", "--sort", "eer").splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    rows = [line.split() for line in lines if "system-" in line][:12]
+    assert [row[1] for row in rows][:2] == ["system-11", "system-12"]
+    assert [row[0] for row in rows] == ["1", "1", *map(str, range(3, 13))]
+    last = [row for row in rows if row[1] == "system-01"]
+    assert last == [["12", "system-01", last[0][2], "20.0", "60.0", "29.0"]]
+
+
+def test_a_leaderboard_is_one_page(twelve: list[Path], tmp_path: Path) -> None:
+    page, figures = tmp_path / "page.html", tmp_path / "figures"
+    run("compare", *twelve, "--table", "--sort", "eer", "--report", page, "--figures", figures, "--width", "8cm")
+    text = page.read_text()
+    assert text.count("<tr><td>") == 12
+    assert "figure-ranking" in text
+    drawn = list(csv.DictReader(io.StringIO((figures / "ranking.csv").read_text().split("\n\n")[0])))
+    assert [row["system"] for row in drawn][-1] == "system-01"
+    assert (figures / "ranking.pdf").stat().st_size > 1000
+
+
+def test_one_run_is_a_table_but_no_comparison(runs: list[Path]) -> None:
+    table = system_table(runs[:1], ["eer"])
+    assert (table.systems, table.columns[0].pairs) == (("b_1",), ())
+    with pytest.raises(InputError, match="one run can't be compared"):
+        compare(runs[:1])
+
+
+def test_labels_commas_and_spaces(twelve: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(twelve[0].parent)
+    plain = json.loads(run("compare", "system-01", "system-02", "system-03", "--table", "--json"))
+    ways = [
+        ["system-01,system-02,system-03", "--table"],
+        ["--table", "--measures", "eer", "linkability", "wer", "system-01", "system-02", "system-03"],
+        ["--table", "--measures", "eer,linkability,wer", "system-01", "system-02,system-03"],
+    ]
+    for way in ways:
+        assert json.loads(run("compare", *way, "--json"))["columns"] == plain["columns"]
+    named = json.loads(run("compare", "B1=system-01", "my system=system-02", "--table", "--json"))
+    assert named["systems"] == ["B1", "my system"]
+    assert [one.name for one in compare(["B1=system-01,B2=system-02"]).runs] == ["B1", "B2"]
+    for words, what in [(["B1=system-01", "B1=system-02"], "2 runs are called 'B1'"), (["=system-01"], "invalid run"),
+                        (["B1=nowhere"], "nowhere: no results found")]:  # fmt: skip
+        with pytest.raises(InputError, match=what):
+            system_table(words)
+
+
+def test_runs_of_one_name_are_a_mean_and_a_spread(twelve: list[Path]) -> None:
+    folders = [f"A={twelve[0]},{twelve[2]}", f"B={twelve[5]},{twelve[6]},{twelve[7]}", f"C={twelve[8]}"]
+    table = system_table(folders, ["eer"], sort="eer", group=True)
+    assert table.systems == ("C", "B", "A")
+    (column,) = table.columns
+    one, several, two = column.cells
+    assert (one.spread, one.runs, two.runs) == (None, 1, 2)
+    assert several.estimate is not None
+    assert several.estimate.value == pytest.approx(36.5)
+    assert several.spread == pytest.approx(1.5)
+    assert several.estimate.interval is not None
+    half = math.hypot(1.0, 4.302653 * 1.5 / math.sqrt(3))  # speakers +-1; Student's t with 2 degrees of freedom
+    assert several.estimate.interval == pytest.approx((36.5 - half, 36.5 + half), abs=1e-4)
+    assert "| B | 3 | 36.5 ± 1.5 |" in comparison_tables.markdown(system_table(folders[1:], ["eer"], group=True))
+    with pytest.raises(InputError, match="no two runs have the same name"):
+        system_table(twelve[:2], group=True)

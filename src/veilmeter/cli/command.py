@@ -12,7 +12,7 @@ import re
 import shutil
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -254,7 +254,11 @@ class Lists(CommaCommand):
     """Every repeatable option takes all words that follow it as well, up to the next option or `--`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, repeat_names(args, self._repeatable()))
+        return super().parse_args(ctx, repeat_names(args, self._repeatable(), self.is_argument))
+
+    def is_argument(self, word: str) -> bool:
+        """Whether a word among the values of an option is an argument all the same."""
+        return False
 
 
 def split_values(args: list[str], several: set[str]) -> list[str]:
@@ -291,11 +295,15 @@ def pieces(value: str) -> list[str]:
     return parts
 
 
-def repeat_names(args: list[str], several: set[str]) -> list[str]:
+def repeat_names(
+    args: list[str], several: set[str], is_argument: Callable[[str], bool] = lambda word: False
+) -> list[str]:
     """Repeat the option's name before each of its values.
 
     >>> repeat_names(["a", "--lengths", "1", "3", "--out", "b", "c"], {"--lengths"})
     ['a', '--lengths', '1', '--lengths', '3', '--out', 'b', 'c']
+    >>> repeat_names(["--lengths", "1", "3", "b"], {"--lengths"}, str.isalpha)
+    ['--lengths', '1', '--lengths', '3', 'b']
     """
     result: list[str] = []
     current: str | None = None
@@ -308,6 +316,8 @@ def repeat_names(args: list[str], several: set[str]) -> list[str]:
             result.append(word)
         elif word.startswith("--") or (word.startswith("-") and not _is_number(word)):
             current = None
+            result.append(word)
+        elif current is not None and taken and is_argument(word):
             result.append(word)
         else:
             if current is not None and taken:

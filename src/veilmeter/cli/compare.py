@@ -16,10 +16,19 @@ from veilmeter.core.options import Condition, declare
 
 if TYPE_CHECKING:
     from veilmeter.cli.output import Form, Page
+    from veilmeter.report.figures.typesetting import Typesetting
     from veilmeter.results.compare import Comparison
     from veilmeter.results.system_table import SystemTable
 
-COMMAND_CLASS = Lists
+
+class RunsAndLists(Lists):
+    """`--measures eer wer b1/ b2/` names two figures and two runs."""
+
+    def is_argument(self, word: str) -> bool:
+        return any(Path(piece.partition("=")[2] or piece).is_dir() for piece in word.split(","))
+
+
+COMMAND_CLASS = RunsAndLists
 TABLE = "Table"
 
 
@@ -27,16 +36,17 @@ TABLE = "Table"
 class CompareOptions(Figures, OutputForms):
     """The options of the command."""
 
-    runs: tuple[Path, ...] = declare(
-        help="Folders that `assess --out` wrote; the first is the baseline.", argument=True, metavar="RUNS..."
-    )
+    runs: tuple[str, ...] = declare(
+        help="Folders that `assess --out` wrote, each as RUN or NAME=RUN; the first is the baseline.", argument=True,
+        metavar="RUNS...",
+    )  # fmt: skip
     by: tuple[str, ...] = declare(
         (), help="Attribute within whose values to compare too, such as gender.", metavar="ATTRIBUTE", example="gender"
     )
     resamples: int = declare(1000, help="Bootstrap resamples for the intervals.", least=10, example=40)
     seed: int = option_groups.seed()
     report: Path | None = declare(
-        None, help="Write a page that shows the systems side by side.", path=True, example="out-page"
+        None, help="Write a page that shows the systems side by side, or the --table.", path=True, example="out-page"
     )
     bundle: bool = declare(
         False, help="Put every run's own page into that page, so that one file can be sent.", example=True
@@ -57,6 +67,14 @@ class CompareOptions(Figures, OutputForms):
             Condition(lambda options, facts: facts.form not in ("json", "csv"),
                       lambda options, facts: f"{facts.form} has them in any case"),),
     )  # fmt: skip
+    sort: str | None = declare(
+        None, help="Rank the systems by this figure, the best first; letters join those that do not differ.",
+        metavar="FIGURE", group=TABLE, example="eer",
+    )  # fmt: skip
+    group: bool = declare(
+        False, help="Show runs of one NAME as one system: their mean and standard deviation (seeds).", group=TABLE,
+        example=True,
+    )  # fmt: skip
     figures: Path | None = option_groups.figures("the systems' figures, each with its data as CSV,")
 
 
@@ -75,6 +93,8 @@ def command(given: Given) -> None:
 
         veilmeter compare b1/ b2/ b3/ --table --measures eer,linkability@20,wer --latex
 
+        veilmeter compare B1=b1-seed1/,b1-seed2/ B2=b2-seed1/,b2-seed2/ --table --group --sort eer
+
         veilmeter compare b1/ b2/ --figures figures --width 8.6cm --font-size 8
     """
     from veilmeter.cli.output import output_form
@@ -82,44 +102,79 @@ def command(given: Given) -> None:
     options = given.build(CompareOptions)
     form = output_form(options)
     setting = typesetting(options)
-    if not options.table and (options.measures or options.intervals):
-        raise InputError("--measures and --intervals are for --table", fix="give --table too")
+    _refuse_what_does_not_fit(options)
+    drawn: list[str] = []
+    if options.table:
+        drawn += _make_table(options, form, setting, given)
+    else:
+        _make_comparison(options, form)
+    if options.figures is not None:
+        from veilmeter.report.figures.page import save_system_figures
+
+        drawn += [] if options.group else save_system_figures(options.runs, options.figures, setting=setting)
+        _note(f"Figures in {options.figures}: {', '.join(drawn) or 'none, as the runs share nothing to draw'}")
+
+
+def _refuse_what_does_not_fit(options: CompareOptions) -> None:
+    of_table = {"--measures": options.measures, "--intervals": options.intervals, "--sort": options.sort,
+                "--group": options.group}  # fmt: skip
+    given = [name for name, value in of_table.items() if value]
+    if given and not options.table:
+        verb = "is" if len(given) == 1 else "are"
+        raise InputError(f"{' and '.join(given)} {verb} for --table", fix="give --table too")
     if options.table and options.by:
         raise InputError("--by is not for --table, which shows everybody", fix="leave one of them out")
     for option, is_asked in (("--bundle", options.bundle), ("--with-audio", options.with_audio)):
-        if is_asked and options.report is None:
-            raise InputError(f"{option} is for --report", fix="give --report FILE too")
-    if options.table:
-        from veilmeter.results.system_table import system_table
+        if is_asked and (options.report is None or options.table):
+            fix = "leave --table out" if options.table else "give --report FILE too"
+            raise InputError(f"{option} is for --report" + " without --table" * options.table, fix=fix)
 
-        remarks = given.find_unused(options, FormFacts(form))
-        table = system_table(options.runs, options.measures, resamples=options.resamples, seed=options.seed)
-        _print_table(table, form, options.intervals, remarks)
-    comparison = None
-    if not options.table or options.report is not None:
-        from veilmeter.results.compare import compare
 
-        groups = list(dict.fromkeys(options.by))
-        comparison = compare(options.runs, by=groups, resamples=options.resamples, seed=options.seed)
+def _make_table(options: CompareOptions, form: Form, setting: Typesetting | None, given: Given) -> list[str]:
+    """Prints the table, writes its page, and draws the systems in their order; the names of the figures."""
+    from veilmeter.results.system_table import system_table
+
+    remarks = given.find_unused(options, FormFacts(form))
+    table = system_table(
+        options.runs, options.measures, sort=options.sort, group=options.group, resamples=options.resamples,
+        seed=options.seed,
+    )  # fmt: skip
+    _print_table(table, form, options.intervals, remarks)
+    if options.report is not None:
+        from veilmeter.report.compare import render_leaderboard
+
+        _write_page(options.report, render_leaderboard(table, options.runs, intervals=options.intervals))
+    if options.figures is None:
+        return []
+    from veilmeter.report.figures.page import ranking_figure, save_figures
+
+    pictures = list(filter(None, [ranking_figure(table)]))
+    save_figures(pictures, options.figures, setting=setting)
+    return [picture.id for picture in pictures]
+
+
+def _make_comparison(options: CompareOptions, form: Form) -> None:
+    from veilmeter.results.compare import compare
+
+    groups = list(dict.fromkeys(options.by))
+    comparison = compare(options.runs, by=groups, resamples=options.resamples, seed=options.seed)
     page = None
-    if comparison is not None and options.report is not None:
+    if options.report is not None:
         from veilmeter.report.compare import render_comparison
 
         page = render_comparison(
             comparison, options.report.parent, bundle=options.bundle, with_audio=options.with_audio
         )
-    if comparison is not None and not options.table:
-        _print_comparison(comparison, form)
+    _print_comparison(comparison, form)
     if page is not None and options.report is not None:
-        from veilmeter.core.files import write_text
+        _write_page(options.report, page)
 
-        write_text(options.report, page)
-        _note(f"Report: {options.report}")
-    if options.figures is not None:
-        from veilmeter.report.figures.page import save_system_figures
 
-        drawn = save_system_figures(options.runs, options.figures, setting=setting)
-        _note(f"Figures in {options.figures}: {', '.join(drawn) or 'none, as the runs share nothing to draw'}")
+def _write_page(path: Path, page: str) -> None:
+    from veilmeter.core.files import write_text
+
+    write_text(path, page)
+    _note(f"Report: {path}")
 
 
 def _note(text: str) -> None:
@@ -178,12 +233,13 @@ def _print_table(table: SystemTable, form: Form, intervals: bool, remarks: list[
     from veilmeter.wording import sentences
 
     if form is Form.TABLE:
-        head = ["system", *(comparison_tables.heading(column) for column in table.columns)]
+        titles = comparison_tables.first_titles(table)
+        head = [*titles, *(comparison_tables.heading(column) for column in table.columns)]
         rows = []
-        for number, system in enumerate(table.names()):
+        for number in range(len(table.systems)):
             cells = [column.cells[number] for column in table.columns]
             shown = [(comparison_tables.plain_cell(cell, intervals), cell.best) for cell in cells]
-            rows.append([(system, False), *shown])
+            rows.append([*((text, False) for text in comparison_tables.first_cells(table, number)), *shown])
         print_rows(head, rows, sentences(table.remarks))
     elif form is Form.JSON:
         emit_text(to_json(table.to_json()), remarks)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from veilmeter._version import __version__
 from veilmeter.cli import terminal
@@ -151,19 +151,47 @@ def emit_text(text: str, warnings: Sequence[Finding]) -> None:
 
 
 def print_rows(head: Sequence[str], rows: Sequence[Sequence[tuple[str, bool]]], notes: Sequence[str]) -> None:
-    """Print a table of cells, each with whether it is in bold, and notes below it."""
+    """Print a table of cells, each with whether it is in bold, and notes below it. A row is one line, and words of the
+    heading are cut only where the window is too narrow for them; numbers are on the right."""
     from rich.table import Table
     from rich.text import Text
 
     console = terminal.console()
     table = Table(box=None, pad_edge=False)
+    widths = _column_widths(head, [[clean(text) for text, _ in row] for row in rows], console.width)
     for number, title in enumerate(head):
-        table.add_column(Text(clean(title)), justify="right" if number else "left", header_style="dim", overflow="fold")
+        side: Literal["left", "right"] = "right" if any(_begins_a_number(row[number][0]) for row in rows) else "left"
+        width = widths[number] if widths else None
+        table.add_column(Text(clean(title)), justify=side, header_style="dim", overflow="fold", width=width)
     for row in rows:
         table.add_row(*(Text(clean(text), style="bold" if bold else "") for text, bold in row))
     console.print(table)
     for note in notes:
         console.print(Text(clean(note), style="dim"))
+
+
+def _column_widths(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Widths with which every row is one line, with whole words in the headings if they fit; none if nothing fits.
+
+    >>> [_column_widths(["rank", "EER (%)"], [["1", "30.5"]], width) for width in (80, 9, 6)]
+    [[4, 7], [3, 4], []]
+    """
+    room = width - 2 * (len(head) - 1)
+    cells = [max((len(row[number]) for row in rows), default=0) for number in range(len(head))]
+    words = [max(cell, *map(len, clean(title).split())) for cell, title in zip(cells, head, strict=True)]
+    whole = [max(cell, len(clean(title))) for cell, title in zip(cells, head, strict=True)]
+    if sum(cells) > room:
+        return []
+    widths, goal = (words, whole) if sum(words) <= room else (cells, words)
+    widths = list(widths)
+    while sum(widths) < room and any(have < want for have, want in zip(widths, goal, strict=True)):
+        short = [number for number, want in enumerate(goal) if widths[number] < want]
+        widths[max(short, key=lambda number: goal[number] / widths[number] if widths[number] else 1e9)] += 1
+    return widths
+
+
+def _begins_a_number(text: str) -> bool:
+    return text.lstrip("-")[:1].isdigit()
 
 
 COLUMNS = ("measure", "value", "95 % interval", "chance", "safer", "method")

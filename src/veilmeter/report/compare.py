@@ -13,19 +13,21 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import write_text
 from veilmeter.core.findings import Finding, Reference, map_references
 from veilmeter.report.annex import FILL_IN, Chapter, Table
+from veilmeter.report.comparison_tables import first_cells, first_titles, heading, plain_cell
 from veilmeter.report.decision import Decision, Dots, decide, never_tested
 from veilmeter.report.figures import style
-from veilmeter.report.figures.page import system_figures
+from veilmeter.report.figures.page import ranking_figure, system_figures
 from veilmeter.report.html import Options, page, render
 from veilmeter.report.public import Reported, public, reported, run_key
 from veilmeter.report.release import Release, release_of
 from veilmeter.report.rows import THREE, CriterionRow, criterion_row, criterion_rows, linking_of_all
 from veilmeter.report.sound import player_of
-from veilmeter.results.compare import ComparedFigure, ComparedRun, Comparison, compare
+from veilmeter.results.compare import ComparedFigure, ComparedRun, Comparison, compare, read_runs
 from veilmeter.results.criteria import inference_criterion
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Results
 from veilmeter.results.people import text_floor
+from veilmeter.results.system_table import SystemTable
 from veilmeter.results.trust import doubts
 from veilmeter.wording import sentence, sentences, text
 from veilmeter.wording.english import page as words
@@ -112,6 +114,59 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
     )
 
 
+@style.without_checks()
+def render_leaderboard(table: SystemTable, runs: Sequence[str | Path], *, intervals: bool = False) -> str:
+    """The table of systems as a page: ranks, figures, and a picture of which systems differ significantly."""
+    shown = _public_table(table)
+    read = read_runs(runs, repeat_names=True)
+    picture = ranking_figure(shown)
+    single = dict(zip(table.systems, shown.systems, strict=True)) if not table.grouped else {}
+    systems = {single[run.name]: run.results for run in read} if set(single) == {run.name for run in read} else {}
+    figures = [*([picture] if picture else []), *(f for f in system_figures(systems) if f.id == "trade-off")]
+    days = sorted({reported(run.folder, run.results).created for run in read} - {""})
+    rows = []
+    for number in range(len(shown.systems)):
+        cells = [column.cells[number] for column in shown.columns]
+        rows.append((first_cells(shown, number), [(cell, plain_cell(cell, intervals)) for cell in cells]))
+    return page(
+        "leaderboard.html.j2",
+        figures,
+        title=words.TITLES["leaderboard"],
+        created=", ".join(days),
+        version=read[0].results.version,
+        count=len(shown.systems),
+        titles_of_rows=first_titles(shown),
+        headings=[heading(column) for column in shown.columns],
+        rows=rows,
+        remarks=sentences(shown.remarks),
+        figures=figures,
+        sections=[("table", words.TITLES["leaderboard"])],
+        folds=False,
+    )
+
+
+def _public_table(table: SystemTable) -> SystemTable:
+    """The table with systems called without where they lie, and without what settings say, which may name files."""
+    names = dict(zip(table.systems, short_names(table.systems), strict=True))
+    kept = (found for found in table.remarks if found.code not in ("setting_differs", "backend_differs"))
+    remarks = (
+        map_references(found, lambda it: replace(it, id=names.get(it.id, "")) if it.kind == "run" else it)
+        for found in kept
+    )
+    columns = (
+        replace(column, alike=tuple(tuple(names[name] for name in group) for group in column.alike))
+        for column in table.columns
+    )
+    return replace(
+        table,
+        systems=tuple(names.values()),
+        doubted=tuple(names[name] for name in table.doubted),
+        first=names[table.first],
+        columns=tuple(columns),
+        remarks=tuple(remarks),
+    )
+
+
 # Settings and methods are for the technical part; the cards say which runs can't be relied on.
 _TECHNICAL = ("setting_differs", "backend_differs", "run_distrusted")
 
@@ -155,9 +210,14 @@ def _system(name: str, original: Reported, folder: Path, bundle: bool) -> Compar
 
 
 def display_names(runs: Sequence[ComparedRun]) -> list[str]:
-    """The runs' names without where they lie, which is nobody's business; numbered where one comes up again."""
+    """The runs' names as a page shows them."""
+    return short_names([run.name for run in runs])
+
+
+def short_names(given: Sequence[str]) -> list[str]:
+    """Names of runs without where they lie, which is nobody's business; numbered where one comes up again."""
     names: list[str] = []
-    for name in _without_common_end([re.split(r"[/\\\\]", run.name)[-1] for run in runs]):
+    for name in _without_common_end([re.split(r"[/\\\\]", name)[-1] for name in given]):
         same = sum(other == name or other.startswith(f"{name} (") for other in names)
         names.append(f"{name} ({same + 1})" if same else name)
     return names

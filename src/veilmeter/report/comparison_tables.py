@@ -32,18 +32,48 @@ def figure(cell: TableCell) -> str:
     return NOTHING if text == "-" else text
 
 
+def spread(cell: TableCell) -> str:
+    """The standard deviation over the runs of a system; nothing where it has one run."""
+    if cell.spread is None or cell.estimate is None:
+        return ""
+    return f"± {format_number(cell.spread, cell.estimate.unit)}"
+
+
+def first_titles(table: SystemTable) -> list[str]:
+    """The headings before those of the figures."""
+    ranked = table.ranking_column is not None
+    return [
+        *(["rank"] if ranked else []),
+        "system",
+        *(["runs"] if table.grouped else []),
+        *(["alike"] if ranked else []),
+    ]
+
+
+def first_cells(table: SystemTable, number: int) -> list[str]:
+    """The cells of a row before its figures."""
+    row = [table.names()[number]]
+    if table.grouped:
+        row.append(str(max(column.cells[number].runs for column in table.columns)))
+    if (column := table.ranking_column) is not None:
+        cell = column.cells[number]
+        row = [NOTHING if cell.rank is None else str(cell.rank), *row, cell.alike or NOTHING]
+    return row
+
+
 def interval(cell: TableCell) -> str:
     return "" if cell.estimate is None else cell.estimate.format_interval()
 
 
 def latex(table: SystemTable, *, intervals: bool = False) -> str:
     """With booktabs' rules, numbers in math mode; caveats are comments above it."""
-    head = ["system", *(_latex_heading(column) for column in table.columns)]
+    titles = first_titles(table)
+    head = [*titles, *(_latex_heading(column) for column in table.columns)]
     rows = []
-    for number, system in enumerate(table.names()):
+    for number in range(len(table.systems)):
         cells = [_latex_cell(column.cells[number], intervals) for column in table.columns]
-        rows.append([latex_text(system), *cells])
-    return latex_table("l" + "r" * len(table.columns), head, rows, sentences(table.remarks))
+        rows.append([*map(latex_text, first_cells(table, number)), *cells])
+    return latex_table("l" * len(titles) + "r" * len(table.columns), head, rows, sentences(table.remarks))
 
 
 def _latex_heading(column: TableColumn) -> str:
@@ -55,15 +85,18 @@ def _latex_heading(column: TableColumn) -> str:
 
 def _latex_cell(cell: TableCell, intervals: bool) -> str:
     text = latex_number(figure(cell), bold=cell.best, mark="*" if cell.sure else "")
+    if cell.spread is not None and cell.estimate is not None:
+        text += rf" $\pm$ {latex_number(format_number(cell.spread, cell.estimate.unit))}"
     return f"{text} {latex_number(interval(cell))}" if intervals and interval(cell) else text
 
 
 def markdown(table: SystemTable, *, intervals: bool = False) -> str:
-    lines = [_markdown_row(["system", *(heading(column) for column in table.columns)])]
-    lines.append("|---|" + "---:|" * len(table.columns))
-    for number, system in enumerate(table.names()):
+    titles = first_titles(table)
+    lines = [_markdown_row([*titles, *(heading(column) for column in table.columns)])]
+    lines.append("|" + "---|" * len(titles) + "---:|" * len(table.columns))
+    for number in range(len(table.systems)):
         cells = [_markdown_cell(column.cells[number], intervals) for column in table.columns]
-        lines.append(f"| {markdown_text(system)} | {' | '.join(cells)} |")
+        lines.append(f"| {' | '.join([*map(markdown_text, first_cells(table, number)), *cells])} |")
     return "\n".join([*lines, "", *(f"- {markdown_text(remark)}" for remark in sentences(table.remarks))]) + "\n"
 
 
@@ -74,30 +107,45 @@ def _markdown_row(cells: Iterable[str]) -> str:
 def _markdown_cell(cell: TableCell, intervals: bool) -> str:
     text = f"**{figure(cell)}**" if cell.best else figure(cell)
     text += "\\*" if cell.sure else ""
+    text += f" {spread(cell)}" if spread(cell) else ""
     return f"{text} {interval(cell)}" if intervals and interval(cell) else text
 
 
 def plain_cell(cell: TableCell, intervals: bool) -> str:
     """For a terminal, which shows the best in bold by itself."""
     text = figure(cell) + ("*" if cell.sure else "")
+    text += f" {spread(cell)}" if spread(cell) else ""
     return f"{text} {interval(cell)}" if intervals and interval(cell) else text
 
 
 def table_csv(table: SystemTable) -> str:
-    """Tidy: one row per system and figure, and one per difference to the first system."""
+    """Tidy: one row per system and figure, one per difference to the first system, and one per pair of systems; the
+    difference is that of `system` to `against`."""
     rows: list[Sequence[object]] = []
     for column in table.columns:
-        for system, cell in zip(table.systems, column.cells, strict=True):
+        cells = dict(zip(table.systems, column.cells, strict=True))
+        for system, cell in cells.items():
             if cell.estimate is None:
                 continue
-            front = [system, column.figure.text, column.label, cell.place, cell.estimate.at.get("speakers", ""),
-                     cell.estimate.at.get("length", "")]  # fmt: skip
-            rows.append([*front, "value", *_numbers(cell.estimate), cell.best, "", ""])
+            front = _front(system, column, cell)
+            rank = "" if cell.rank is None else cell.rank
+            ranked = [rank, cell.alike, "" if cell.spread is None else cell.spread, cell.runs]
+            rows.append([*front, "value", "", *_numbers(cell.estimate), cell.best, "", "", *ranked])
             if cell.difference is not None:
-                rows.append([*front, "difference", *_numbers(cell.difference), "", *_certainty(cell.difference)])
-    head = ["system", "figure", "label", "attacker", "speakers", "length", "kind", "value", "unit", "low", "high",
-            "method", "better", "best", "sure", "p_adjusted"]  # fmt: skip
+                numbers = [*_numbers(cell.difference), "", *_certainty(cell.difference)]
+                rows.append([*front, "difference", table.first, *numbers, "", "", "", ""])
+        for pair in column.pairs:
+            numbers = [*_numbers(pair.estimate), "", *_certainty(pair.estimate)]
+            front = _front(pair.second, column, cells[pair.second])
+            rows.append([*front, "pair", pair.first, *numbers, "", "", "", ""])
+    head = ["system", "figure", "label", "attacker", "speakers", "length", "kind", "against", "value", "unit", "low",
+            "high", "method", "better", "best", "sure", "p_adjusted", "rank", "alike", "spread", "runs"]  # fmt: skip
     return _csv(head, rows)
+
+
+def _front(system: str, column: TableColumn, cell: TableCell) -> list[object]:
+    at = {} if cell.estimate is None else cell.estimate.at
+    return [system, column.figure.text, column.label, cell.place, at.get("speakers", ""), at.get("length", "")]
 
 
 def comparison_csv(comparison: Comparison) -> str:

@@ -8,9 +8,10 @@ of both runs at once. Holm's rule says which differences are significant though 
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, TypeVar
@@ -45,22 +46,19 @@ class PairedTrials:
     replicates: Sequence[Replicates] = ()
     people: Sequence[Mapping[tuple[int, int], Sequence[LinkedPerson]]] = field(default_factory=tuple)
 
-    def interval(self, first: Estimate, second: Estimate, number: int) -> Interval | None:
-        """The interval of the difference of run `number` to the first; None where these figures can't be paired."""
+    def interval(self, first: Estimate, second: Estimate, number: int, base: int = 0) -> Interval | None:
+        """The interval of the difference of run `number` to run `base`; None where these figures can't be paired."""
         if first.at != second.at:
             return None
         value = second.value - first.value
         if first.name == "linkability":
-            return self._of_links(first, number, value)
-        if self.replicates and first.name in self.replicates[0].samples and not first.at:
-            return _of_replicates(self.replicates[0], self.replicates[number], first.name, value)
+            key = (int(first.at.get("length", 1)), int(first.at["speakers"]))
+            if not self.people or key not in self.people[base] or key not in self.people[number]:
+                return None
+            return _of_links(self.people[base][key], self.people[number][key], value)
+        if self.replicates and first.name in self.replicates[base].samples and not first.at:
+            return _of_replicates(self.replicates[base], self.replicates[number], first.name, value)
         return None
-
-    def _of_links(self, first: Estimate, number: int, value: float) -> Interval | None:
-        key = (int(first.at.get("length", 1)), int(first.at["speakers"]))
-        if not self.people or key not in self.people[0] or key not in self.people[number]:
-            return None
-        return _of_links(self.people[0][key], self.people[number][key], value)
 
 
 def _of_links(first: Sequence[LinkedPerson], second: Sequence[LinkedPerson], value: float) -> Interval | None:
@@ -137,10 +135,12 @@ def _scores(folder: Path, results: Results, attacker: str) -> Scores | None:
 Title = TypeVar("Title")
 
 
-def difference_of(first: Estimate, second: Estimate, trials: PairedTrials | None, number: int, run: str) -> Estimate:
-    """Of run `number` to the first, with the interval of that same difference."""
+def difference_of(
+    first: Estimate, second: Estimate, trials: PairedTrials | None, number: int, run: str, base: int = 0
+) -> Estimate:
+    """Of run `number` to run `base`, with the interval of that same difference."""
     value = second.value - first.value
-    paired = None if trials is None else trials.interval(first, second, number)
+    paired = None if trials is None else trials.interval(first, second, number, base)
     interval, how = (paired, "paired by speaker") if paired is not None else _independent_interval(first, second)
     return Estimate(
         name=first.name,
@@ -240,11 +240,41 @@ class Comparison:
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
-def read_runs(folders: Sequence[str | Path]) -> tuple[ComparedRun, ...]:
-    """The runs in these folders, each under another name."""
-    if len(folders) < 2:
-        raise InputError("one run can't be compared", fix="give two or more folders")
-    return tuple(_name_runs([ComparedRun("", _folder(folder), read_results(folder)) for folder in folders]))
+def read_runs(folders: Sequence[str | Path], *, repeat_names: bool = False) -> tuple[ComparedRun, ...]:
+    """The runs in these folders, each under another name; with `repeat_names`, the runs of one system share theirs.
+
+    A folder may be written as NAME=RUN, and several of them as NAME=RUN,RUN.
+    """
+    given = [labeled for folder in folders for labeled in _labeled_folders(folder)]
+    runs = [ComparedRun(label, _folder(folder), read_results(folder)) for label, folder in given]
+    labels = Counter(run.name for run in runs if run.name)
+    if repeat_names:
+        return tuple(replace(run, name=run.name or _title(run) or run.folder.resolve().name) for run in runs)
+    for label, count in labels.items():
+        if count > 1:
+            raise InputError(
+                f"{count} runs are called {label!r}", fix="give each its own name, or show their mean: --table --group"
+            )
+    return tuple(_name_runs(runs))
+
+
+def _labeled_folders(given: str | Path) -> Iterator[tuple[str, str]]:
+    """Each folder with its label, or without one: of `RUN`, `RUN,RUN`, `NAME=RUN` or `NAME=RUN,RUN`, unless there is a
+    file of that very name."""
+    words = str(given)
+    if os.path.exists(words):
+        yield "", words
+        return
+    label = ""
+    for piece in filter(None, (piece.strip() for piece in words.split(","))):
+        name, has_label, folder = piece.partition("=")
+        if not has_label or os.path.exists(piece):
+            yield label, piece
+            continue
+        label = name.strip()
+        if not label or not folder:
+            raise InputError(f"invalid run: {piece!r}", fix="write NAME=RUN")
+        yield label, folder
 
 
 def compare(
@@ -253,6 +283,8 @@ def compare(
     """The runs in these folders: every attacker, measure and point that all of them have, and with `by` the same within
     the groups of these attributes."""
     runs = read_runs(folders)
+    if len(runs) < 2:
+        raise InputError("one run can't be compared", fix="give two or more folders, or --table")
     settings = differing_settings([run.results for run in runs])
     values: dict[ComparedFigure, list[Estimate]] = {}
     differences: dict[ComparedFigure, list[Estimate]] = {}
@@ -311,17 +343,23 @@ def _folder(given: str | Path) -> Path:
 
 
 def _name_runs(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
-    """A short name for each: the title it was given, or its folder's name; numbered where one comes up again."""
-    given = [str(run.results.settings.get("title") or "") for run in runs]
+    """A short name for each: its label, the title it was given, or its folder's name; numbered where one comes up
+    again."""
+    given = [_title(run) for run in runs]
     names = given if all(given) and len(set(given)) == len(given) else [run.folder.resolve().name for run in runs]
     if len(set(names)) < len(names):
         names = [str(run.folder) for run in runs]
+    names = [run.name or name for run, name in zip(runs, names, strict=True)]
     seen: Counter[str] = Counter()
     unique = []
     for name in names:
         seen[name] += 1
         unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return [ComparedRun(name, run.folder, run.results) for name, run in zip(unique, runs, strict=True)]
+
+
+def _title(run: ComparedRun) -> str:
+    return str(run.results.settings.get("title") or "")
 
 
 def _material(results: Results) -> str:

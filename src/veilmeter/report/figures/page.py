@@ -25,6 +25,7 @@ from veilmeter.report.rows import linking_of_all
 from veilmeter.results.compare import read_runs
 from veilmeter.results.model import AttackerResult, Results
 from veilmeter.results.people import text_floor_curve
+from veilmeter.results.system_table import SystemTable
 from veilmeter.wording.english.page import recordings_each
 
 WIDE = 850  # of a figure that takes the page's width
@@ -344,6 +345,78 @@ def save_system_figures(
     drawn = system_figures({run.name: run.results for run in read_runs(folders)})
     save_figures(drawn, out, formats, setting)
     return [figure.id for figure in drawn]
+
+
+def ranking_figure(table: SystemTable) -> Figure | None:
+    """The systems by the figure that ranks them, with bars that join those that do not differ significantly (after the
+    critical-difference diagrams of Demšar 2006); nothing where they are not ranked."""
+    column = table.ranking_column
+    if column is None:
+        return None
+    points = {
+        name: cell.estimate
+        for name, cell in zip(table.systems, column.cells, strict=True)
+        if cell.estimate is not None and math.isfinite(cell.estimate.value)
+    }
+    if len(points) < 2:
+        return None
+    import altair as alt
+
+    rows: list[dict[str, Any]] = []
+    for name, point in points.items():
+        low, high = point.interval or (point.value, point.value)
+        rows.append({"system": name, "value": point.value, "low": low, "high": high})
+    ends = [min(row["low"] for row in rows), max(row["high"] for row in rows)]
+    step = 0.03 * (ends[1] - ends[0]) or 1.0
+    bars: list[dict[str, Any]] = [
+        {"system": name, "group": "abcdefghijklmnopqrstuvwxyz"[number % 26], "place": ends[1] + (number + 2) * step}
+        for number, names in enumerate(column.alike)
+        for name in names
+        if len(names) > 1
+    ]
+    scale = alt.Scale(
+        domain=[ends[0] - step, max([ends[1] + step, *(row["place"] + step for row in bars)])], nice=False
+    )
+    unit = next(iter(points.values())).with_(value=0.0).format_value().lstrip("-0. ")
+    direction = f", {column.better} is better" if column.better != "neither" else ""
+    title = f"{column.label} ({unit}{direction})" if unit else f"{column.label}{direction}"
+    ticks = [tick for tick in _ticks(*ends) if ends[0] <= tick <= ends[1]]
+    x = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(values=ticks))
+    y = alt.Y("system:N", title=None, sort=list(points), axis=alt.Axis(labelLimit=220))
+    base, joined = alt.Chart(style.table(rows)), alt.Chart(style.table(bars))
+    line = {"x": alt.X("place:Q", scale=scale), "y": y, "detail": "group:N"}
+    chart = alt.layer(
+        base.mark_rule().encode(x=alt.X("low:Q", scale=scale, title=title), x2="high:Q", y=y),
+        base.mark_point(filled=True, size=60, opacity=1).encode(
+            x=x, y=y, tooltip=["system:N", *(alt.Tooltip(f"{key}:Q", format=".3~f") for key in ("value", "low", "high"))]
+        ),
+        *([joined.mark_line(strokeWidth=3, color=GRAY, point=alt.OverlayMarkDef(color=GRAY, size=30)).encode(**line)] if bars else []),
+    ).properties(width=640, height=24 * len(points))  # fmt: skip
+    groups = "; ".join(", ".join(names) for names in column.alike if len(names) > 1)
+    return Figure(
+        "ranking",
+        f"Systems by {column.label}",
+        "The best system is on top; lines are 95 % intervals. A gray bar joins systems no two of which differ significantly "
+        f"(paired by speaker where that is possible, Holm's rule over {len(column.pairs)} pairs).",
+        "; ".join(f"{name}: {point.format_value()}" for name, point in points.items())
+        + f". Not significantly different: {groups or 'none'}.",
+        chart,
+    )  # fmt: skip
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers from `low` to `high`, four to eight of them.
+
+    >>> _ticks(3.0, 41.0)
+    [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
+    """
+    if not high > low:
+        return [low]
+    rough = (high - low) / 5
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = min((factor * size for factor in (1, 2, 5, 10)), key=lambda width: abs(width - rough))
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return [round(number * step, 12) for number in range(first, last + 1)]
 
 
 def _linkability(systems: Mapping[str, Results]) -> Figure | None:

@@ -64,6 +64,15 @@ def _backend_differs(attacker: str, backends: tuple[str, ...], runs: tuple[Refer
 
 WORDS.say("table_marks", "bold: the best; *: significantly different from {first} (Holm's rule over the table)")
 WORDS.say("table_distrusted", "†: the self-checks of this assessment failed, do not rely on it yet")
+WORDS.say(
+    "table_ranked",
+    "alike: systems that share a letter do not differ significantly in {figure} (Holm's rule over {pairs} pairs)",
+)
+WORDS.say("table_grouped", "±: the standard deviation over the runs of a system; the figure is their mean")
+WORDS.say(
+    "settings_differ",
+    "settings that differ between the runs: {settings} (`compare` without --table lists their values)",
+)
 WORDS.say("table_strongest", "figures without an attacker are of the strongest that all runs have ({attackers})")
 
 

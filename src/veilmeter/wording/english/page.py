@@ -96,6 +96,7 @@ TITLES = {
     "differences": "Differences",
     "settings": "Settings that differ",
     "listen": "Listen to the systems",
+    "leaderboard": "Systems by measures",
 }
 NOTES = {
     "annex": "The entries of an anonymization report or a data protection impact assessment, filled in from the results. These are measurements, not a legal opinion.",
