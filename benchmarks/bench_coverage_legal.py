@@ -21,7 +21,7 @@ def main() -> None:
 def linkability() -> bool:
     from veilmeter.core.intervals import wilson
     from veilmeter.data.embeddings import unit
-    from veilmeter.metrics.legal.linkability import Linkability, count_better
+    from veilmeter.metrics.legal.linkability import LinkCounts, count_better
 
     print("Linkability: dimension, noise, test speakers, enrolled, conversations; N', truth, covered, Wilson on trials")
     rng = np.random.default_rng(1)
@@ -39,12 +39,12 @@ def linkability() -> bool:
 
         big = 3000
         truths = np.mean(
-            [Linkability(world(big, big, 1)[0], big - 1, np.arange(big), ("",) * big).curve for _ in range(6)], axis=0
+            [LinkCounts(world(big, big, 1)[0], big - 1, np.arange(big), ("",) * big).curve for _ in range(6)], axis=0
         )
         inside = {n: np.zeros(2) for n in sizes}
         for _ in range(WORLDS):
             better, own, beats = world(enrolled, tested, each)
-            link = Linkability(better, enrolled - 1, own, ("",) * tested, 1, own, beats)
+            link = LinkCounts(better, enrolled - 1, own, ("",) * tested, 1, own, beats)
             for n in sizes:
                 for k, (low, high) in enumerate([link.interval(n), wilson(link.value(n) * len(own), len(own))]):
                     inside[n][k] += low <= truths[n - 1] <= high

@@ -29,7 +29,7 @@ def measured() -> None:
     from veilmeter.data.embeddings import unit
     from veilmeter.metrics.legal.conversations import Conversations
     from veilmeter.metrics.legal.isolation import COLUMNS, isolate
-    from veilmeter.metrics.legal.linkability import ENROLL_BLOCK, TEST_BLOCK, Linkability, count_better
+    from veilmeter.metrics.legal.linkability import ENROLL_BLOCK, TEST_BLOCK, LinkCounts, count_better
 
     rng = np.random.default_rng(1)
     voices = rng.standard_normal((SPEAKERS, DIMENSION), dtype=np.float32)
@@ -52,7 +52,7 @@ def measured() -> None:
     test = vectors[tested * CONVERSATIONS]
     start = time.process_time()
     better = count_better(test, own, enroll)
-    link = Linkability(better, SPEAKERS - 1, np.arange(TESTED), tuple(names[s] for s in tested), 1, own)
+    link = LinkCounts(better, SPEAKERS - 1, np.arange(TESTED), tuple(names[s] for s in tested), 1, own)
     curve = link.curve
     link.estimates(sizes)
     linking = time.process_time() - start

@@ -79,7 +79,8 @@ def _embeddings(vectors: np.ndarray) -> Any:
 
 
 def _compare(reference: Any, known: np.ndarray, tried: np.ndarray) -> None:
-    from veilmeter import linkability, singling_out
+    from veilmeter.metrics.legal.linkability import count_links
+    from veilmeter.metrics.legal.singling_out import count_isolations
 
     sweeps, scoring = (importlib.import_module(f"{reference.__name__}.{name}") for name in ("sweeps", "scoring"))
     enroll, test = _embeddings(known), _embeddings(tried)
@@ -102,8 +103,8 @@ def _compare(reference: Any, known: np.ndarray, tried: np.ndarray) -> None:
         )
 
     pairs: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
-        "Linkability": (lambda: linkability(enroll, test).curve, their_linkability),
-        "Singling Out": (lambda: singling_out(enroll, test, list(SIZES), control=False), their_singling_out),
+        "Linkability": (lambda: count_links(enroll, test).curve, their_linkability),
+        "Singling Out": (lambda: count_isolations(enroll, test, list(SIZES), control=False), their_singling_out),
     }
     for name, (ours, theirs) in pairs.items():
         times = [(_cpu(ours), _cpu(theirs)) for _ in range(ROUNDS if name == "Linkability" else 2)]
@@ -133,7 +134,7 @@ def _command(folder: Path, known: np.ndarray, tried: np.ndarray) -> None:
         "import sys\nfrom veilmeter import linkability, read_embeddings\n"
         "from veilmeter.metrics.legal.one_minus_eer import one_minus_eer\n"
         "sides = [read_embeddings(path) for path in sys.argv[1:]]\nsizes = [2, 10, 100, 400]\n"
-        "linkability(*sides).estimates(sizes)\none_minus_eer(*sides, sizes)\n"
+        "linkability(*sides, speakers=sizes)\none_minus_eer(*sides, sizes)\n"
     )
     command = [sys.executable, "-m", "veilmeter.cli.main", "linkability", "--enroll", files[0], "--test", files[1]]
     pairs = [

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from veilmeter.core.engine import Here, Pool
 from veilmeter.data.formats.scores import read_score_table, read_scores, stream
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.scores.summary import measure_scores, measure_stream
+from veilmeter.metrics.scores.summary import measure, measure_stream
 
 SHARED = Path(os.environ.get("VEILMETER_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
@@ -58,9 +58,9 @@ def against_sort(n: int, share: float, rounds: int) -> tuple[float, float, float
     sort, ours = [], []
     for _ in range(rounds):
         sort.append(seconds(lambda: np.sort(values)))
-        ours.append(seconds(lambda: measure_scores(Scores(values, labels), intervals=False)))
+        ours.append(seconds(lambda: measure(Scores(values, labels), intervals=False)))
     tracemalloc.start()
-    measure_scores(Scores(values, labels), intervals=False)
+    measure(Scores(values, labels), intervals=False)
     peak = tracemalloc.get_traced_memory()[1] / values.nbytes
     tracemalloc.stop()
     return min(ours) / min(sort), min(ours), peak
@@ -77,7 +77,7 @@ def main() -> None:
         )
     values, labels = made(2_000_000, 0.05)
     loop = seconds(lambda: plain_pav(values, labels))
-    quick = min(seconds(lambda: measure_scores(Scores(values, labels), intervals=False)) for _ in range(3))
+    quick = min(seconds(lambda: measure(Scores(values, labels), intervals=False)) for _ in range(3))
     print(
         f"  plain PAV loop on 2,000,000 scores, nothing else: {loop:.2f} s, {loop / quick:.0f} times all our measures"
     )
@@ -115,7 +115,7 @@ def real() -> None:
         print("libri_test_f is not here")
         return
     scores = read_scores(path, key)
-    took = min(seconds(lambda: measure_scores(scores, resamples=1000)) for _ in range(3))
+    took = min(seconds(lambda: measure(scores, resamples=1000)) for _ in range(3))
     command = [sys.executable, "-m", "veilmeter.cli.main", "measure", str(path), "--trials", str(key)]
     shell = min(seconds(lambda: subprocess.run(command, capture_output=True, check=True)) for _ in range(3))
     bare = min(seconds(lambda: subprocess.run([sys.executable, "-c", "import numpy"], check=True)) for _ in range(3))
@@ -135,7 +135,7 @@ def resampled() -> None:
     took = []
     for engine in (Here(), Pool(2)):
         start = time.monotonic()
-        found = measure_scores(scores, engine=engine)
+        found = measure(scores, engine=engine)
         took.append((time.monotonic() - start, found))
         engine.close()
     same = "the same" if took[0][1] == took[1][1] else "DIFFERENT"

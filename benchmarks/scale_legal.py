@@ -18,7 +18,7 @@ TESTED, ENROLLED, DIMENSION = 10_000, 1_000_000, 256
 
 
 def main(share: float = 1.0) -> None:
-    from veilmeter.metrics.legal.linkability import Linkability, count_better
+    from veilmeter.metrics.legal.linkability import LinkCounts, count_better
 
     enrolled = int(ENROLLED * share)
     with tempfile.TemporaryDirectory() as folder:
@@ -30,7 +30,7 @@ def main(share: float = 1.0) -> None:
         test = enroll[own] + 2.5 * rng.standard_normal((TESTED, DIMENSION), dtype=np.float32)
         wall, work = time.perf_counter(), time.process_time()
         better = count_better(test, own, enroll)
-        link = Linkability(better, enrolled - 1, np.arange(TESTED), tuple(map(str, own)))
+        link = LinkCounts(better, enrolled - 1, np.arange(TESTED), tuple(map(str, own)))
         values = [link.estimate(n).value for n in (1000, enrolled)]
         wall, work = time.perf_counter() - wall, time.process_time() - work
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

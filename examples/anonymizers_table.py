@@ -37,7 +37,7 @@ from veilmeter.core.files import whole_file
 from veilmeter.data.corpus import Corpus, Utterance, read_corpus
 from veilmeter.data.embeddings import unit
 from veilmeter.data.scores import Scores
-from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.summary import measure
 from veilmeter.speech import weights
 from veilmeter.speech.audio import read_audio
 from veilmeter.speech.extractors.base import load_extractor
@@ -164,7 +164,7 @@ def eer(enrollment: NDArray[Any], test: NDArray[Any], speakers: NDArray[Any]) ->
     """With its speaker-clustered interval."""
     apart = ~np.eye(len(speakers), dtype=bool)
     scores = Scores.from_matrix(enrollment @ test.T, speakers, speakers, mask=apart)
-    found: Any = measure_scores(scores, resamples=400, seed=0)["eer"]
+    found: Any = measure(scores, resamples=400, seed=0)["eer"]
     low, high = found.interval or (float("nan"),) * 2
     return f"{found.value:.1f} [{low:.0f}, {high:.0f}]"
 

@@ -18,7 +18,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.data.formats.vectors import read_embeddings
 from veilmeter.data.scores import Scores, read_scores
 from veilmeter.metrics.scores.score_sets import compare_sets
-from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.summary import measure
 from veilmeter.metrics.similarity.matrices import Form, Pairs, similarity
 
 KINDS = {"OO": ("", ""), "OP": ("", "_anon"), "PP": ("_anon", "_anon")}
@@ -59,7 +59,7 @@ def score_table(sets: dict[tuple[str, str, str], Scores]) -> list[str]:
         "|---|---|---|---:|---:|---:|---:|---:|---|---:|",
     ]
     for (extractor, gender, kind), scores in sets.items():
-        found = measure_scores(scores, intervals=False)
+        found = measure(scores, intervals=False)
         theirs = TOOLS[extractor, gender, kind]
         numbers = [*theirs[:5], theirs[6]]
         cells = []

@@ -17,7 +17,7 @@ from tests.synthetic_challenge import EXTRACTORS, write_challenge
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.scores import read_scores
 from veilmeter.metrics.scores.score_sets import compare_sets
-from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.summary import measure
 
 ROOT = Path(__file__).parents[1]
 KINDS = {"OO": ("", ""), "OP": ("", "_anon"), "PP": ("_anon", "_anon")}
@@ -146,15 +146,15 @@ def test_scores_of_a_challenge(challenge: Path, extractor: str, gender: str) -> 
     for kind in KINDS:
         expected = slow[kind] = slow_measures(*trials(challenge, extractor, gender, kind))
         sets.append(read_scores(*files(challenge, extractor, gender, kind)))
-        measured = measure_scores(sets[-1], intervals=False)
+        measured = measure(sets[-1], intervals=False)
         for name, tolerance in TOLERANCES.items():
             point = measured[name]
             assert isinstance(point, Estimate)
             assert point.value == pytest.approx(expected[name], abs=tolerance), (kind, name)
     # Eq. 17-20 of paper 004.
     ratios = compare_sets(*sets, intervals=False)
-    for name, measure in (("d_ece", "d_ece"), ("min_cllr", "min_cllr")):
-        left = {kind: slow[kind][measure] if name == "d_ece" else 1 - slow[kind][measure] for kind in KINDS}
+    for name, figure in (("d_ece", "d_ece"), ("min_cllr", "min_cllr")):
+        left = {kind: slow[kind][figure] if name == "d_ece" else 1 - slow[kind][figure] for kind in KINDS}
         assert ratios[f"{name}_op_oo"].value == pytest.approx(100 * (1 - left["OP"] / left["OO"]), abs=0.05)
         assert ratios[f"g_{name}"].value == pytest.approx(10 * math.log10(left["PP"] / left["OO"]), abs=0.02)
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os as _os
 import sys as _sys
-from typing import TYPE_CHECKING, Any
+import typing as _typing
 
 from veilmeter._version import __version__
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimate import Estimate, Estimates
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from veilmeter import metrics
-    from veilmeter.assessment import Assessment, assess
+    from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
+    from veilmeter.assessment.run import Assessment, assess
     from veilmeter.assessment.utility import measure_utility
     from veilmeter.attacks import inversion
     from veilmeter.data.corpus import Corpus, Utterance, read_corpus
@@ -25,23 +26,26 @@ if TYPE_CHECKING:
     from veilmeter.data.scores import Scores, read_scores
     from veilmeter.metrics import calibration
     from veilmeter.metrics.calibration import logistic, pav
-    from veilmeter.metrics.legal.linkability import linkability
+    from veilmeter.metrics.legal.linkability import Linkability, linkability
     from veilmeter.metrics.legal.population import population_linkability
-    from veilmeter.metrics.legal.singling_out import singling_out
+    from veilmeter.metrics.legal.singling_out import SinglingOut, singling_out
+    from veilmeter.metrics.measure import Measure
     from veilmeter.metrics.scores.cllr import cllr, min_cllr
     from veilmeter.metrics.scores.d_sys import d_sys
     from veilmeter.metrics.scores.eer import eer
-    from veilmeter.metrics.scores.summary import measure_scores
+    from veilmeter.metrics.scores.summary import measure
     from veilmeter.metrics.scores.tpr import tpr_at_fpr
     from veilmeter.metrics.scores.zebra import zebra
-    from veilmeter.metrics.similarity.matrices import similarity
+    from veilmeter.metrics.similarity.matrices import Similarity, similarity
     from veilmeter.report import write_report
     from veilmeter.report.figures.page import save_system_figures
-    from veilmeter.results.compare import compare
-    from veilmeter.results.gate import gate
+    from veilmeter.results.compare import Comparison, compare
+    from veilmeter.results.gate import Gate, Limit, gate
+    from veilmeter.results.model import Results
     from veilmeter.results.run_folder import read_results
-    from veilmeter.results.system_table import system_table
+    from veilmeter.results.system_table import SystemTable, system_table
     from veilmeter.speech.annotations import transcribe_corpus
+    from veilmeter.speech.extractors.embed_corpus import embed_corpus
 
 # ONNX Runtime's official builds send usage data to their maker unless this is set before they are loaded. It is set for
 # this process and all that it starts, whatever they import first.
@@ -59,25 +63,37 @@ if _RUNTIME_CAME_FIRST:
 
 __all__ = [
     "Assessment",
+    "Comparison",
     "Corpus",
     "Embeddings",
     "Estimate",
+    "Estimates",
+    "Gate",
     "InputError",
+    "Limit",
+    "Linkability",
+    "Measure",
+    "Results",
     "Scores",
+    "Similarity",
+    "SinglingOut",
+    "SystemTable",
     "Utterance",
     "VeilmeterError",
     "__version__",
+    "anonymize_corpus",
     "assess",
     "calibration",
     "cllr",
     "compare",
     "d_sys",
     "eer",
+    "embed_corpus",
     "gate",
     "inversion",
     "linkability",
     "logistic",
-    "measure_scores",
+    "measure",
     "measure_utility",
     "metrics",
     "min_cllr",
@@ -98,21 +114,32 @@ __all__ = [
     "zebra",
 ]
 
-_WHERE = {
-    "Assessment": "assessment",
+_HOMES = {
+    "Assessment": "assessment.run",
+    "Comparison": "results.compare",
     "Corpus": "data.corpus",
     "Embeddings": "data.embeddings",
+    "Gate": "results.gate",
+    "Limit": "results.gate",
+    "Linkability": "metrics.legal.linkability",
+    "Measure": "metrics.measure",
+    "Results": "results.model",
     "Scores": "data.scores",
+    "Similarity": "metrics.similarity.matrices",
+    "SinglingOut": "metrics.legal.singling_out",
+    "SystemTable": "results.system_table",
     "Utterance": "data.corpus",
-    "assess": "assessment",
+    "anonymize_corpus": "anonymizers.anonymize_corpus",
+    "assess": "assessment.run",
     "cllr": "metrics.scores.cllr",
     "compare": "results.compare",
     "d_sys": "metrics.scores.d_sys",
     "eer": "metrics.scores.eer",
+    "embed_corpus": "speech.extractors.embed_corpus",
     "gate": "results.gate",
     "linkability": "metrics.legal.linkability",
     "logistic": "metrics.calibration",
-    "measure_scores": "metrics.scores.summary",
+    "measure": "metrics.scores.summary",
     "measure_utility": "assessment.utility",
     "min_cllr": "metrics.scores.cllr",
     "pav": "metrics.calibration",
@@ -134,17 +161,17 @@ _WHERE = {
 _MODULES = {"calibration": "metrics.calibration", "inversion": "attacks.inversion", "metrics": "metrics"}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE and name not in _MODULES:
+def __getattr__(name: str) -> _typing.Any:
+    if name not in _HOMES and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{_MODULES[name]}")
-    attribute = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+    attribute = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = attribute
     return attribute
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -16,7 +16,7 @@ from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, about
 from veilmeter.data.scores import read_scores
-from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.summary import measure
 from veilmeter.report import write_report
 from veilmeter.report.advice import advice
 from veilmeter.results import trust
@@ -50,9 +50,9 @@ def assessed(place: Path, files: Mapping[str, str], **options: Any) -> Assessmen
 def test_the_same_figures_as_measuring_them(place: Path) -> None:
     found = assessed(place, {"original": "oo", "ignorant": "oa", "lazy-informed": "aa"}).results
     for name, file in (("original", "oo"), ("ignorant", "oa"), ("lazy-informed", "aa")):
-        expected = measure_scores(read_scores(place / file, place / "key"), resamples=20)
-        for measure in ("eer", "d_ece", "min_cllr"):
-            assert found.attackers[name].estimates[measure].value == expected[measure].value
+        expected = measure(read_scores(place / file, place / "key"), resamples=20)
+        for figure in ("eer", "d_ece", "min_cllr"):
+            assert found.attackers[name].estimates[figure].value == expected[figure].value
     assert found.attackers["ignorant"].source == "scores"
     assert "zebra" in found.parts
     assert found.verdict.level in ("raised", "high")

@@ -24,13 +24,13 @@ from veilmeter.metrics.measure import (
     compute_estimates,
     compute_on_recording,
     estimate_of,
+    find_measure,
     label_of,
     mean_over_recordings,
-    measure,
 )
 from veilmeter.metrics.scores.eer import Eer
 from veilmeter.metrics.scores.forms import BlockFunction
-from veilmeter.metrics.scores.summary import measure_scores, measure_stream
+from veilmeter.metrics.scores.summary import measure, measure_stream
 
 
 @pytest.fixture
@@ -71,22 +71,22 @@ def test_values_lie_within_the_ranges() -> None:
     rng = np.random.default_rng(3)
     for shift in (-3.0, 0.0, 1.0, 50.0):
         scores = Scores.from_arrays(rng.normal(shift, 1, 40), rng.normal(0, 1, 300))
-        for name, found in measure_scores(scores, intervals=False).items():
+        for name, found in measure(scores, intervals=False).items():
             assert isinstance(found, Estimate)
-            assert measure(name).contains(found.value), found
+            assert find_measure(name).contains(found.value), found
 
 
 def test_variants_keep_the_words_of_their_family() -> None:
-    assert measure("tpr@fpr=0.001").label == "TPR at FPR 0.1 %"
-    assert measure("c_ece_isotonic").label == "C_ECE isotonic"
-    assert measure("d_ece_op_oo").label == "D_ECE removed"  # a measure of its own, not a variant of D_ECE
+    assert find_measure("tpr@fpr=0.001").label == "TPR at FPR 0.1 %"
+    assert find_measure("c_ece_isotonic").label == "C_ECE isotonic"
+    assert find_measure("d_ece_op_oo").label == "D_ECE removed"  # a measure of its own, not a variant of D_ECE
     assert MEASURES.family("eer_per_speaker") == "eer"
-    assert (measure("eer_per_speaker").low, measure("eer_per_speaker").high) == (0, 100)
+    assert (find_measure("eer_per_speaker").low, find_measure("eer_per_speaker").high) == (0, 100)
 
 
 def test_a_measure_that_is_not_there_suggests_one() -> None:
     with pytest.raises(InputError, match="did you mean 'linkability'"):
-        measure("linkabilty")
+        find_measure("linkabilty")
     assert label_of("word_order_left_out") == "word order left out"
 
 
@@ -113,12 +113,12 @@ def test_registered_functions_are_measured_with_the_others(monkeypatch: pytest.M
     """A plain function gets the words and counts; one that fails is left out, by name."""
     scores = Scores.from_arrays([1.0, 1.0], [0.0, 2.0])
     monkeypatch.setitem(MEASURES._loaded, "ties", added(compute=lambda scores: 25))
-    page = measure_scores(scores, intervals=False)
+    page = measure(scores, intervals=False)
     assert (page["ties"].value, page["ties"].label, page["ties"].n) == (25.0, "ties", scores.counts)
     assert page["ties"].interval is None
     monkeypatch.setitem(MEASURES._loaded, "ties", added(compute=lambda scores: 1 / 0))
     with pytest.warns(UserWarning, match="ties: the measure 'ties' failed: ZeroDivisionError"):
-        assert "ties" not in measure_scores(scores, intervals=False)
+        assert "ties" not in measure(scores, intervals=False)
 
 
 def test_a_resampled_function_has_interval_chance_and_stream(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_a_resampled_function_has_interval_chance_and_stream(monkeypatch: pytest
     monkeypatch.setitem(MEASURES._loaded, "half_eer", entry)
     rng = np.random.default_rng(0)
     scores = Scores.from_arrays(rng.normal(1, 1, 60), rng.normal(0, 1, 300))
-    page = measure_scores(scores, resamples=60)
+    page = measure(scores, resamples=60)
     assert page["half_eer"].value == page["eer"].value / 2
     assert page["half_eer"].null == pytest.approx(page["eer"].null / 2)  # type: ignore[operator]
     assert page["half_eer"].interval is not None

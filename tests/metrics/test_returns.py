@@ -9,7 +9,7 @@ import veilmeter
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores.score_sets import compare_sets, cross_calibration, per_speaker
-from veilmeter.metrics.scores.summary import measure_scores, score_functions
+from veilmeter.metrics.scores.summary import measure, score_functions
 
 RNG = np.random.default_rng(0)
 PEOPLE = [f"p{i}" for i in range(6)]
@@ -28,7 +28,7 @@ def test_those_with_a_parameter_or_several_parts() -> None:
 
 
 def test_single_measures_are_those_of_the_page() -> None:
-    page = measure_scores(SCORES, intervals=False)
+    page = measure(SCORES, intervals=False)
     for name in ("eer", "cllr", "min_cllr", "d_sys"):
         assert getattr(veilmeter, name)(SCORES.targets, SCORES.impostors) == page[name].value
     found = veilmeter.zebra(SCORES.targets, SCORES.impostors)
@@ -36,12 +36,12 @@ def test_single_measures_are_those_of_the_page() -> None:
 
 
 def test_measures_of_a_set_of_scores_are_estimates_by_name() -> None:
-    page = measure_scores(SCORES, intervals=False)
-    assert tuple(page) == tuple(score_functions())
+    page = measure(SCORES, intervals=False)
+    assert page.names == tuple(score_functions())
     options = {"intervals": False}
     for found in (page, cross_calibration(SCORES, SCORES, **options), compare_sets(SCORES, SCORES, SCORES, **options)):
         assert all(type(point) is Estimate and point.name == name for name, point in found.items())
-        assert Estimates.of(found).names == tuple(found)
+        assert Estimates.of(found).names == tuple(found.keys())
 
 
 def test_a_curve_is_a_list_of_estimates() -> None:

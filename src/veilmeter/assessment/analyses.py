@@ -24,7 +24,7 @@ from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.inference import infer
 from veilmeter.metrics.legal.sessions import linkability_by_session
-from veilmeter.metrics.measure import MEASURES, compute_estimates, measure
+from veilmeter.metrics.measure import MEASURES, compute_estimates, find_measure
 from veilmeter.metrics.scores.score_sets import SetFigures, compare_set_figures, cross_calibration, set_figures
 from veilmeter.metrics.similarity.matrices import KINDS, Similarity, similarity, similarity_estimates
 from veilmeter.metrics.similarity.zoo import zoo
@@ -356,7 +356,7 @@ def _inversion_points(done: Evaluation, at: Mapping[str, str | int], intervals: 
 
 def _inversion_eer(rocch: float, roc: float, at: Mapping[str, str | int | float]) -> Estimate:
     """ROCCH, unfolded; `extra` has the EER as the paper computes it."""
-    entry = measure("eer")
+    entry = find_measure("eer")
     return Estimate(
         name="eer",
         label=entry.label,

@@ -25,11 +25,11 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.chance import Relabeled, Trials, draw_columns, relabel
 from veilmeter.metrics.legal.conversations import Conversations, conversations
-from veilmeter.metrics.legal.linkability import Linkability, linkability_of_scores
+from veilmeter.metrics.legal.linkability import LinkCounts, linkability_of_scores
 from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.metrics.legal.population import population_linkability
 from veilmeter.metrics.legal.ranks import rank_estimates, speaker_disclosure
-from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out, singling_out_of_scores
+from veilmeter.metrics.legal.singling_out import CONVERSATIONS, count_isolations, singling_out_of_scores
 from veilmeter.metrics.measure import MEASURES, InputKind, Measure
 from veilmeter.metrics.scores.eer import Eer
 from veilmeter.metrics.scores.forms import SortedScores
@@ -145,7 +145,7 @@ class Matrix:
         return Trials(self.scores[:, known], own, self.enrolled, self.length, mask)
 
     @cached_property
-    def linkability(self) -> Linkability | None:
+    def linkability(self) -> LinkCounts | None:
         """Exact Linkability from the scores; None if fewer than two people are enrolled or nobody can be linked."""
         return linkability_of_scores(self.scores, self.enrolled, self.spoken, length=self.length)
 
@@ -348,8 +348,8 @@ def estimates_of(
     if whole and options.wants("population"):
         beyond: list[Estimate] = []
         for link in links.values():
-            points, limits = extrapolate(link, options)
-            beyond += points
+            extrapolated, limits = extrapolate(link, options)
+            beyond += extrapolated
             findings += [finding for finding in limits if finding not in findings]
         measured["population_linkability"] = beyond
     return Estimates.of(measured), findings
@@ -369,7 +369,7 @@ def _one_minus_eer(matrix: Matrix, eer: Estimate | Sequence[Estimate]) -> Estima
     return of_eer(eer).with_(at={"speakers": len(matrix.enrolled), "length": matrix.length})
 
 
-def extrapolate(link: Linkability, options: MeasureOptions) -> tuple[list[Estimate], list[Finding]]:
+def extrapolate(link: LinkCounts, options: MeasureOptions) -> tuple[Sequence[Estimate], list[Finding]]:
     """Linkability in the populations asked for, and warnings about populations that are not larger than the number of
     people enrolled, and where too few people are enrolled for the back-test."""
     was_asked = bool(options.population or options.candidates)
@@ -547,7 +547,7 @@ def isolation_curves(
     try:
         if scored.sides is not None:
             enroll, test = scored.sides
-            counted = singling_out(
+            counted = count_isolations(
                 enroll,
                 test.take(_rows_of(test, spoken.names)),
                 list(sizes),

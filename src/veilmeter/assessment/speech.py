@@ -77,19 +77,6 @@ def as_list(given: Any) -> list[Any]:
     return list(given) if isinstance(given, list | tuple) else [given]
 
 
-def _from_arrays(source: Any, name: str) -> Embeddings:
-    """Embeddings of arrays; without ids, an utterance is known by the number of its row."""
-    if isinstance(source, tuple) and len(source) in (2, 3) and isinstance(source[0], np.ndarray):
-        vectors, *ids = source
-        speakers = ids[-1]
-        utterances = ids[0] if len(ids) == 2 else [str(row) for row in range(len(vectors))]
-        return Embeddings(vectors, utterances, speakers, source=f"{name}, given in Python")
-    raise InputError(
-        f"{name}: a {type(source).__name__} does not say who speaks",
-        fix="give a path, a Corpus, Embeddings, or arrays as (vectors, speakers) or (vectors, utterances, speakers)",
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class SpeechPart:
     """One source of a role: vectors, or recordings that have no vectors yet."""
@@ -125,15 +112,13 @@ class SpeechPart:
 def open_source(source: Any, role: SpeechRole, name: str, settings: CorpusReading, corpora: Corpora) -> SpeechPart:
     """A source as it was given: its vectors, or its recordings. `corpora` are those whose lists were read before."""
     from veilmeter.data.corpus import Corpus
+    from veilmeter.data.formats.vectors import is_embeddings, load_embeddings, to_embeddings
 
-    if not isinstance(source, str | Path | Embeddings | Corpus):
-        source = _from_arrays(source, name.replace("_", " "))
-    if isinstance(source, Embeddings):
-        return SpeechPart(source.source or "given in Python", source)
     if isinstance(source, Corpus):
         return SpeechPart(str(source.root), corpus=source)
-    from veilmeter.data.formats.vectors import is_embeddings, load_embeddings
-
+    if not isinstance(source, str | Path):
+        vectors = to_embeddings(source, name.replace("_", " "))
+        return SpeechPart(vectors.source or "given in Python", vectors)
     path = Path(source)
     if not path.exists():
         raise InputError(f"there is no such file or folder ({name})", path=path)

@@ -12,7 +12,6 @@ from veilmeter.cli.shared_options import (
     curve_label,
     draw_curves,
     gains,
-    ladder,
     read_attacker_vectors,
     short_speakers,
     show_if_slow,
@@ -27,7 +26,7 @@ from veilmeter.core.options import Condition, declare
 if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimate
     from veilmeter.data.embeddings import Embeddings
-    from veilmeter.metrics.legal.linkability import Linkability
+    from veilmeter.metrics.legal.linkability import LinkCounts
 
 COMMAND_CLASS = Lists
 
@@ -81,8 +80,8 @@ def command(given: Given) -> None:
 
     from veilmeter.cli.output import Page, emit, output_form
     from veilmeter.core.engine import open_engine
-    from veilmeter.metrics.legal.conversations import per_speaker_estimates
-    from veilmeter.metrics.legal.linkability import linkability
+    from veilmeter.metrics.legal.conversations import ladder, per_speaker_estimates
+    from veilmeter.metrics.legal.linkability import count_links
     from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
 
     options = given.build(LinkabilityOptions)
@@ -108,7 +107,7 @@ def command(given: Given) -> None:
     drawn: dict[str, Any] = {"most": options.conversations, "seed": options.seed}
     with closing(open_engine(options.jobs, options.cluster)) as engine, show_if_slow("scoring") as progress:
         for utterances in lengths:
-            link = linkability(people, tested, length=utterances, progress=progress, **drawn)
+            link = count_links(people, tested, length=utterances, progress=progress, **drawn)
             warnings += short_speakers(_short(link, people.names, tested.names), utterances, utterances)
             points = {"linkability": link.estimates(steps, intervals=options.intervals)}
             points["one_minus_eer"] = one_minus_eer(
@@ -117,8 +116,8 @@ def command(given: Given) -> None:
             if sizes:
                 from veilmeter.metrics.legal.population import population_linkability
 
-                points["population_linkability"] = population_linkability(
-                    link, sizes, intervals=options.intervals, seed=options.seed
+                points["population_linkability"] = list(
+                    population_linkability(link, sizes, intervals=options.intervals, seed=options.seed)
                 )
             if options.ranks:
                 from veilmeter.metrics.legal.ranks import identity_tpr, rank_estimates
@@ -169,7 +168,7 @@ SECTIONS = {
 }
 
 
-def _short(link: Linkability, enrolled: tuple[str, ...], tested: tuple[str, ...]) -> list[str]:
+def _short(link: LinkCounts, enrolled: tuple[str, ...], tested: tuple[str, ...]) -> list[str]:
     used, known = set(link.names), set(enrolled)
     return [name for name in tested if name not in used and name in known]
 

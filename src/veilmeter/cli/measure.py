@@ -239,11 +239,11 @@ OF_EACH_SPEAKER = "For whom is protection weakest?"
 
 def _sections(estimates: Iterable[str]) -> dict[str, list[str]]:
     """The measures of one set of scores under the headings of their sections."""
-    from veilmeter.metrics.measure import measure
+    from veilmeter.metrics.measure import find_measure
 
     sections: dict[str, list[str]] = {heading: [] for heading in HEADINGS.values()}
     for name in estimates:
-        section = measure(name).section
+        section = find_measure(name).section
         sections.setdefault(HEADINGS.get(section, section.replace("_", " ").capitalize()), []).append(name)
     return sections
 

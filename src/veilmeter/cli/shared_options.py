@@ -206,20 +206,6 @@ def typesetting(settings: Figures) -> Typesetting | None:
 
 # --- linkability and singling-out
 
-LADDER = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 1_000_000)
-
-
-def ladder(largest: int) -> list[int]:
-    """Round numbers of speakers, and everybody.
-
-    >>> ladder(130), ladder(8)
-    ([20, 50, 100, 130], [2, 4, 8])
-    """
-    few = [n for n in LADDER if n < largest]
-    if not few:
-        few = [n for n in (2, 4, 8, 16) if n < largest]
-    return [*few, largest]
-
 
 @contextmanager
 def show_if_slow(title: str, seconds: float = 2.0) -> Iterator[Callable[[int, int], None]]:

@@ -13,7 +13,6 @@ from veilmeter.cli.shared_options import (
     curve_label,
     draw_curves,
     gains,
-    ladder,
     read_attacker_vectors,
     short_speakers,
     show_if_slow,
@@ -81,7 +80,7 @@ def command(given: Given) -> None:
     from veilmeter.cli.output import Page, emit, output_form
     from veilmeter.metrics.legal.conversations import per_speaker_estimates, speakers_by_length
     from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
-    from veilmeter.metrics.legal.singling_out import CONVERSATIONS, singling_out
+    from veilmeter.metrics.legal.singling_out import CONVERSATIONS, count_isolations
 
     options = given.build(SinglingOutOptions)
     form = output_form(options)
@@ -95,7 +94,7 @@ def command(given: Given) -> None:
     with show_if_slow("scoring") as progress:
         for utterances, sizes in steps.items():
             drawn: dict[str, Any] = {"predicates": options.predicates, "seed": options.seed, "progress": progress}
-            single = singling_out(
+            single = count_isolations(
                 people,
                 tested,
                 sizes,
@@ -172,6 +171,8 @@ def _steps(most: dict[int, int], wanted: list[int], test: Path) -> tuple[dict[in
             path=test,
             fix=f"give at most {largest}",
         )
+    from veilmeter.metrics.legal.conversations import ladder
+
     steps, remarks = {}, []
     for length, people in most.items():
         sizes = [n for n in wanted if n <= people] if wanted else ladder(people) if people >= 2 else []

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from veilmeter.core.errors import need
+from veilmeter._version import __version__
+from veilmeter.core.errors import InputError, need
 
 Private = Literal["higher", "lower", "neither"]
 
@@ -19,16 +20,56 @@ _DECIMALS = {"percent": 1, POINTS: 1, "bit": 3, "dB": 2, "log10": 2, "": 3, "cou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """One measured number.
+    """One measured number, with its interval and everything that it depends on.
 
-    `value` and `interval` are in `unit`; `null` is what the measure gives, on average, when the scores carry no
-    information at the same counts, `null_range` the 5th to the 95th percentile of that; `n` the counts it rests on;
-    `better` the direction in which the data subject is safer; `at` the parameters of a point on a curve; `extra`
-    further facts such as ZEBRA's tag.
+    It is a number where that is safe: `float(estimate)` is its value, and a format such as `f"{estimate:.2f}"` applies
+    to the value. It is printed as a person would write it.
 
-    >>> print(Estimate(name="eer", label="EER", value=30.943, unit="percent", interval=(28.4, 33.6), null=48.9,
-    ...                method="ROCCH", better="higher"))
-    EER 30.9 % [28.4, 33.6] (ROCCH, chance 48.9)
+    Parameters
+    ----------
+    name : str
+        Name of the measure, such as `"eer"`.
+    value : float
+        The value, in `unit`.
+    unit : str
+        `"percent"`, `"bit"`, `"dB"`, or nothing.
+    label : str
+        Name of the measure in print; by default its name.
+    interval : tuple of float, optional
+        The ends of the 95 % interval, in `unit`.
+    null : float, optional
+        What the measure gives on average, at the same counts, where there is no information.
+    null_range : tuple of float, optional
+        The 5th and the 95th percentile of that.
+    method : str
+        How it was computed, such as `"rocch"`.
+    n : mapping
+        The counts it rests on, such as `{"targets": 100, "speakers": 20}`.
+    better : {"higher", "lower", "neither"}
+        The direction in which people are safer.
+    at : mapping
+        The parameters of a point on a curve, such as `{"speakers": 20, "length": 1}`.
+    extra : mapping
+        Further facts, such as ZEBRA's tag.
+    context : mapping
+        What else it depends on, for its signature: attacker, extractor, data, seed. It is not compared.
+
+    Raises
+    ------
+    ValueError
+        If the interval runs backwards.
+
+    Examples
+    --------
+    >>> eer = Estimate(name="eer", label="EER", value=30.943, unit="percent", interval=(28.4, 33.6), null=48.9,
+    ...                method="rocch", better="higher", n={"targets": 449, "impostors": 11295, "speakers": 29},
+    ...                context={"seed": 0, "v": "1.0"})
+    >>> print(eer)
+    EER 30.9 % [28.4, 33.6] (rocch, chance 48.9)
+    >>> float(eer), f"{eer:.2f}"
+    (30.943, '30.94')
+    >>> eer.signature
+    'EER|method:rocch|trials:11744|speakers:29|seed:0|v:1.0'
     """
 
     name: str
@@ -43,6 +84,7 @@ class Estimate:
     better: Private = "neither"
     at: Mapping[str, float | int | str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, float | int | str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         if self.interval is not None:
@@ -53,7 +95,31 @@ class Estimate:
             object.__setattr__(self, "label", self.name)
 
     def with_(self, **changes: Any) -> Estimate:
+        """The same with other values of some fields."""
         return replace(self, **changes)
+
+    def sign(self, **context: float | int | str) -> Estimate:
+        """The same with more facts in its signature; those that are known already stay as they are."""
+        return replace(self, context={**context, **self.context})
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __format__(self, form: str) -> str:
+        return format(self.value, form) if form else str(self)
+
+    @property
+    def signature(self) -> str:
+        """All that the figure depends on, in one line to quote beside it: the measure, its parameters, how it was
+        computed, the counts it rests on, the seed and the version."""
+        facts: dict[str, Any] = {key: value for key, value in self.context.items() if key not in _SIGNED_LAST}
+        facts |= {_AMONG.get(key, key): value for key, value in self.at.items()}
+        facts |= {"method": self.method} if self.method else {}
+        facts |= _signed_counts(self.n)
+        facts |= {key: self.context[key] for key in _SIGNED_LAST if key in self.context}
+        facts = {"v": __version__} | facts
+        facts["v"] = facts.pop("v")
+        return "|".join([_signed(self.label), *(f"{_signed(key)}:{_signed(value)}" for key, value in facts.items())])
 
     @property
     def worst(self) -> float:
@@ -71,14 +137,17 @@ class Estimate:
         return low <= self.value <= high
 
     def format_value(self) -> str:
+        """The value with its unit, as a person would write it."""
         return format_number(self.value, self.unit) + _UNIT_TEXT.get(self.unit, f" {self.unit}")
 
     def format_interval(self) -> str:
+        """The interval in brackets; nothing where there is none."""
         if self.interval is None:
             return ""
         return "[" + ", ".join(format_number(end, self.unit) for end in self.interval) + "]"
 
     def format_null(self) -> str:
+        """What chance gives; nothing where that is not known."""
         return "" if self.null is None else format_number(self.null, self.unit)
 
     def __str__(self) -> str:
@@ -89,8 +158,12 @@ class Estimate:
         parts = [self.label + (f" at {at}" if at else ""), self.format_value(), self.format_interval()]
         return " ".join(part for part in parts if part) + (f" ({', '.join(note)})" if note else "")
 
+    def __repr__(self) -> str:
+        return f"<Estimate {self}>"
+
     def to_json(self) -> dict[str, Any]:
-        """The documented form: parameters, value, unit, interval, null, null_range, method, n, better, extras.
+        """The documented form: parameters, value, unit, interval, null, null_range, method, n, better, extras, and the
+        signature where it holds more than these.
 
         Parameters and extras are beside the value under their own names, whatever the order of the keys; `at` lists
         which of them are the parameters.
@@ -107,6 +180,7 @@ class Estimate:
             "better": self.better,
             **({"at": list(self.at)} if self.at else {}),
             **self.extra,
+            **({"signature": self.signature} if self.context else {}),
         }
 
     @classmethod
@@ -134,10 +208,35 @@ class Estimate:
             better=form.get("better", "neither"),
             at={key: form[key] for key in parameters},
             extra={key: value for key, value in form.items() if key not in _FIELDS and key not in parameters},
+            context=_context(str(form.get("signature", "")), {*_SIGNED_FIELDS, *form.get("n", {}), *parameters}),
         )
 
 
-_FIELDS = ("value", "unit", "interval", "null", "null_range", "method", "n", "better", "at", "name", "label")
+_FIELDS = (
+    "value", "unit", "interval", "null", "null_range", "method", "n", "better", "at", "name", "label", "signature"
+)  # fmt: skip
+_SIGNED_FIELDS = ("method", "trials", "among")
+_AMONG = {"speakers": "among"}  # a number of people on a curve, beside the number of those measured
+_SIGNED_LAST = ("resamples", "data", "settings", "seed", "v")
+
+
+def _signed(value: Any) -> str:
+    """Text of a signature, in which `|` and `:` separate its parts."""
+    return f"{value:g}" if isinstance(value, float) else str(value).replace("|", "/").replace(":", "=")
+
+
+def _signed_counts(n: Mapping[str, int]) -> dict[str, str]:
+    """Target and impostor trials are one number, as papers count them."""
+    counts = {key: str(count) for key, count in n.items() if key not in ("targets", "impostors")}
+    if "targets" in n and "impostors" in n:
+        return {"trials": str(n["targets"] + n["impostors"]), **counts}
+    return {**{key: str(n[key]) for key in ("targets", "impostors") if key in n}, **counts}
+
+
+def _context(signature: str, known: Container[str]) -> dict[str, float | int | str]:
+    """What a signature says beside the fields of the estimate."""
+    facts = dict(part.partition(":")[::2] for part in signature.split("|")[1:])
+    return {key: value for key, value in facts.items() if key not in known}
 
 
 def format_number(value: float, unit: str = "") -> str:
@@ -189,12 +288,24 @@ def _pair(value: Any) -> tuple[float, float] | None:
 COLUMNS = ("measure", "label", "value", "unit", "low", "high", "null", "method", "better")
 
 
+_SHOWN = 300  # characters of a list of names
+
+
 class Estimates(Sequence[Estimate]):
-    """An immutable sequence of estimates, of one measure (a curve) or of many.
+    """Several estimates: of one measure (a curve) or of many, by name and in order. Immutable.
 
-    `estimates["eer"]` is the one `Estimate` of that name, or, where a measure has several points (`at`), the curve as
-    `Estimates`. Iteration gives every point.
+    `estimates["eer"]` is the one `Estimate` of that name or, where a measure has several points (`at`), the curve as
+    `Estimates`. Iteration gives every point; `keys`, `values`, `items` and `get` are those of a mapping by name.
+    Where one estimate is left, it can be used in place of the collection: `value`, `interval`, `float()` and formats
+    are then its own.
 
+    Parameters
+    ----------
+    items : iterable of Estimate
+        The estimates, in the order in which they are shown.
+
+    Examples
+    --------
     >>> curve = Estimates([Estimate(name="linkability", value=v, unit="percent", at={"speakers": n, "length": 1})
     ...                    for n, v in [(20, 40.0), (5, 70.0)]])
     >>> both = curve + Estimates([Estimate(name="eer", value=30.0, unit="percent")])
@@ -202,8 +313,8 @@ class Estimates(Sequence[Estimate]):
     (30.0, ('linkability', 'eer'))
     >>> [point.value for point in both["linkability"].sort_by("speakers")]
     [70.0, 40.0]
-    >>> both.filter(speakers=20).only().value
-    40.0
+    >>> both.filter(speakers=20).value, f"{both.filter(name='eer'):.2f}", list(both.keys())
+    (40.0, '30.00', ['linkability', 'eer'])
     """
 
     __slots__ = ("_items",)
@@ -257,7 +368,8 @@ class Estimates(Sequence[Estimate]):
         return Estimates((*self._items, *other))
 
     def __repr__(self) -> str:
-        return f"Estimates({len(self)}: {', '.join(self.names)})"
+        names = ", ".join(self.names)
+        return f"Estimates({len(self)}: {names if len(names) <= _SHOWN else names[:_SHOWN] + '...'})"
 
     def __str__(self) -> str:
         return "\n".join(str(point) for point in self._items)
@@ -266,6 +378,49 @@ class Estimates(Sequence[Estimate]):
     def names(self) -> tuple[str, ...]:
         """The measures, in order, once each."""
         return tuple(dict.fromkeys(point.name for point in self._items))
+
+    def keys(self) -> tuple[str, ...]:
+        """The same as `names`, as a mapping has it."""
+        return self.names
+
+    def values(self) -> list[Estimate | Estimates]:
+        """What each measure has: an estimate, or a curve."""
+        return [self[name] for name in self.names]
+
+    def items(self) -> list[tuple[str, Estimate | Estimates]]:
+        """Each measure with what it has: an estimate, or a curve."""
+        return [(name, self[name]) for name in self.names]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As `estimates[name]`; the default where there is no such measure."""
+        return self[name] if name in self.names else default
+
+    # --- as the one estimate that is left
+
+    @property
+    def value(self) -> float:
+        """The value of the one estimate that is left after filtering."""
+        return self.only().value
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The interval of the one estimate that is left after filtering."""
+        return self.only().interval
+
+    @property
+    def signature(self) -> str:
+        """The signatures of all of them, one per line."""
+        return "\n".join(point.signature for point in self._items)
+
+    def __float__(self) -> float:
+        return float(self.only())
+
+    def __format__(self, form: str) -> str:
+        return format(self.only(), form) if form else str(self)
+
+    def sign(self, **context: float | int | str) -> Estimates:
+        """The same with more facts in the signature of each."""
+        return Estimates(point.sign(**context) for point in self._items)
 
     def points(self, name: str) -> Estimates:
         """Every point of a measure, none, one or many."""
@@ -277,9 +432,16 @@ class Estimates(Sequence[Estimate]):
         return points[0] if len(points) == 1 else None
 
     def only(self) -> Estimate:
-        """The one estimate that is left after filtering."""
+        """The one estimate that is left after filtering.
+
+        Raises
+        ------
+        InputError
+            If there are several, or none.
+        """
         if len(self._items) != 1:
-            raise ValueError(f"there are {len(self._items)} estimates, not one")
+            points = f"{len(self._items)} estimates, not one"
+            raise InputError(f"there are {points}", fix="choose one, as in estimates.filter(speakers=20, length=1)")
         return self._items[0]
 
     # --- filtering and sorting
@@ -375,6 +537,31 @@ class Estimates(Sequence[Estimate]):
         return base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", title="value"), y2="high:Q") + base.mark_line(
             point=True
         ).encode(y="value:Q")
+
+
+class HasEstimates:
+    """What a measurement that has several estimates shows of itself: a table, a figure, and a line."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def estimates(self) -> Estimates: ...
+        @property
+        def summary(self) -> str: ...
+
+    def to_frame(self) -> Any:
+        """The estimates as a pandas DataFrame, or as a pyarrow Table where pandas is not installed."""
+        return self.estimates.to_frame()
+
+    def plot(self, x: str | None = None) -> Any:
+        """The estimates as an Altair chart; see `Estimates.plot`."""
+        return self.estimates.plot(x)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.summary})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(self.summary)}</p>{self.estimates._repr_html_()}"
 
 
 def cells_of(point: Estimate) -> tuple[str, str, str, str, str, str]:

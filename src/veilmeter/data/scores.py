@@ -90,7 +90,11 @@ class Scores:
         else:
             sides = [
                 np.concatenate([np.ravel(a), np.ravel(b)])
-                for a, b in zip(target_speakers, impostor_speakers, strict=True)
+                for a, b in zip(
+                    _both_sides(target_speakers, len(t), "target"),
+                    _both_sides(impostor_speakers, len(n), "impostor"),
+                    strict=True,
+                )
             ]
             names, enroll, test = encode(*sides)
             scores = cls(values, is_target, enroll, test, names, source, "given")
@@ -177,6 +181,46 @@ class Scores:
         return Scores(
             self.values[index], self.is_target[index], enroll, test, self.names, self.source, self.speakers_from
         )
+
+
+def _both_sides(speakers: tuple[ArrayLike, ArrayLike], count: int, kind: str) -> tuple[ArrayLike, ArrayLike]:
+    """The speakers of the enrollment and of the test of each trial, checked."""
+    if len(speakers) != 2:
+        raise InputError(
+            f"{kind}_speakers holds {len(speakers)} lists", fix="give two: the speakers of the enrollment and the test"
+        )
+    for side, names in zip(("enrollment", "test"), speakers, strict=True):
+        if np.size(names) != count:
+            raise InputError(
+                f"there are {count} {kind} scores but {np.size(names)} speakers of the {side} in {kind}_speakers",
+                fix="give one speaker per score",
+            )
+    return speakers
+
+
+# Scores, or what can be made into them: a score file, a frame, or the scores of the two classes.
+ScoresLike = Scores | str | Path | tuple[ArrayLike, ArrayLike] | Any
+
+
+def to_scores(source: Any) -> Scores:
+    """The scores that were given: as such, as a file with labels, as `(targets, impostors)`, or as a frame with the
+    columns `score` and `target`, perhaps `enroll_speaker` and `test_speaker`."""
+    if isinstance(source, Scores):
+        return source
+    if isinstance(source, str | Path):
+        return read_scores(source)
+    if isinstance(source, tuple) and len(source) == 2:
+        return Scores.from_arrays(*source)
+    if hasattr(source, "columns") and {"score", "target"} <= set(source.columns):
+        values, targets = np.asarray(source["score"], np.float64), np.asarray(source["target"], bool)
+        if not {"enroll_speaker", "test_speaker"} <= set(source.columns):
+            return Scores(values, targets)
+        names, enroll, test = encode(np.asarray(source["enroll_speaker"]), np.asarray(source["test_speaker"]))
+        return Scores(values, targets, enroll, test, names, speakers_from="given")
+    raise InputError(
+        f"a {type(source).__name__} does not say which scores are of one speaker",
+        fix="give Scores, a score file, (targets, impostors), or a frame with the columns score and target",
+    )
 
 
 def present(*codes: NDArray[np.integer]) -> NDArray[np.int64]:

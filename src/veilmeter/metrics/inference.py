@@ -19,7 +19,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import t_quantile
 from veilmeter.data.embeddings import Embeddings, unit64
-from veilmeter.metrics.measure import Measure, estimate_of, measure
+from veilmeter.metrics.measure import Measure, estimate_of, find_measure
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -101,7 +101,7 @@ class Inference:
         return estimate_of(
             "inference",
             self.value,
-            label=f"{measure('inference').label}: {self.attribute}",
+            label=f"{find_measure('inference').label}: {self.attribute}",
             interval=self.interval() if intervals else None,
             null=100 / len(self.values),
             null_range=(float(low), float(high)),

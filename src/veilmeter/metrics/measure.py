@@ -228,10 +228,10 @@ def _measures_in(package: str) -> dict[str, Measure]:
     return {entry.name: entry for entry in entries}
 
 
-def measure(name: str) -> Measure:
+def find_measure(name: str) -> Measure:
     """The entry of a measure or of its variant; an InputError that suggests the nearest one if there is none.
 
-    >>> measure("tpr@fpr=0.01").label, measure("eer_per_speaker").label, measure("d_ece_oo").label
+    >>> find_measure("tpr@fpr=0.01").label, find_measure("eer_per_speaker").label, find_measure("d_ece_oo").label
     ('TPR at FPR 1 %', 'EER per speaker', 'D_ECE OO')
     """
     return MEASURES[name]
@@ -245,7 +245,7 @@ def label_of(name: str) -> str:
         return name.replace("_", " ")
 
 
-def measure_of(estimate: Estimate) -> Measure | None:
+def measure_behind(estimate: Estimate) -> Measure | None:
     """The measure of an estimate; None where the plug-in that measured it is not installed here."""
     try:
         return MEASURES[estimate.name]
@@ -274,7 +274,7 @@ def better_direction(estimate: Estimate) -> Private:
     """
     if estimate.better != "neither":
         return estimate.better
-    entry = measure_of(estimate)
+    entry = measure_behind(estimate)
     return "neither" if entry is None else entry.use
 
 

@@ -10,7 +10,7 @@ from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.inference import LEAST_SPEAKERS
-from veilmeter.metrics.measure import MEASURES, SECTIONS, Measure, measure
+from veilmeter.metrics.measure import MEASURES, SECTIONS, Measure, find_measure
 from veilmeter.results.criteria import D_ECE_MAX, linking_finding, same_point, strongest
 from veilmeter.results.model import Criterion, Results
 from veilmeter.results.trust import RELEASE
@@ -202,7 +202,7 @@ def display_point(results: Results, criterion: Criterion) -> Estimate:
 def bar_of(point: Estimate) -> Bar | None:
     """A bar from 0 to the most that is possible; none for measures without a range."""
     try:
-        full = measure(point.name).bar
+        full = find_measure(point.name).bar
     except VeilmeterError:
         full = None
     if not full or not math.isfinite(point.value):
@@ -240,7 +240,7 @@ class Row:
 def section_of(name: str) -> str:
     """The section of a measure; that of one that is not known here is for further ones."""
     try:
-        return measure(name).section or FURTHER
+        return find_measure(name).section or FURTHER
     except VeilmeterError:
         return FURTHER
 

@@ -19,7 +19,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import POINTS, Estimate, Estimates
 from veilmeter.core.findings import Finding, Level, Reference, group_references
 from veilmeter.core.options import refuse_fraction
-from veilmeter.metrics.measure import Measure, better_direction, measure_of
+from veilmeter.metrics.measure import Measure, better_direction, measure_behind
 from veilmeter.results.compare import ComparedFigure, Comparison, compare
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import AttackerResult, Part, Results
@@ -210,7 +210,7 @@ def _with_attacker(results: Results, limit: Limit) -> Limit:
 def _refuse_impossible(limit: Limit, estimate: Estimate) -> None:
     """A limit outside what the measure can be at all is a mistake; a bare number of at most 1 may be a fraction or a
     percentage. A figure in another unit than its measure's would be held against the wrong bound."""
-    entry = measure_of(estimate)
+    entry = measure_behind(estimate)
     if entry is not None and entry.unit != estimate.unit:
         raise InputError(
             f"{limit}: the results give {estimate.label} in {estimate.unit or 'no unit'!r} instead of {entry.unit!r}",

@@ -17,7 +17,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import read_input_json, sha256, to_json, whole_file, write_text
 from veilmeter.core.parquet_bounds import read_table
 from veilmeter.core.typed_json import MalformedError, decode, encode
-from veilmeter.metrics.measure import label_of, measure_of
+from veilmeter.metrics.measure import label_of, measure_behind
 from veilmeter.metrics.similarity.matrices import KINDS, Kind
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Criterion, Results
@@ -210,7 +210,7 @@ def _refuse_milder_verdict(results: Results) -> None:
 
 
 def _refuse_impossible_value(place: str, point: Estimate) -> None:
-    entry = measure_of(point)
+    entry = measure_behind(point)
     # Shares are bounded by their definition; estimates of information and predicted quality may leave a scale a little.
     if entry is None or not math.isfinite(point.value) or entry.unit != "percent":
         return

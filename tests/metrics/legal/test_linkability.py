@@ -16,11 +16,11 @@ from veilmeter.core.intervals import logit_t
 from veilmeter.data.embeddings import Embeddings, unit
 from veilmeter.metrics.legal.conversations import conversations, models, speaker_attribute
 from veilmeter.metrics.legal.linkability import (
-    Linkability,
+    LinkCounts,
     better_impostors,
     count_better,
+    count_links,
     link_probability,
-    linkability,
 )
 
 
@@ -40,7 +40,7 @@ def embed(x, speakers, utterances):
 def test_the_reference(reference, length, utterances):
     wanted = reference["legal"]["linkability"]
     x = voices()
-    link = linkability(embed(x, range(60), range(10)), embed(x, range(30), utterances), length=length)
+    link = count_links(embed(x, range(60), range(10)), embed(x, range(30), utterances), length=length)
     better = wanted[f"L{length}_better_impostors"]
     assert link.better.tolist() == better
     for n, value in wanted[f"L{length}"].items():
@@ -62,9 +62,7 @@ def test_enumeration_gives_the_same_fraction(rows):
     scores = np.array(rows)
     items, people = scores.shape
     own = np.arange(items) % people
-    link = Linkability(
-        better_impostors(scores, own), people - 1, np.arange(items), tuple(f"t{i}" for i in range(items))
-    )
+    link = LinkCounts(better_impostors(scores, own), people - 1, np.arange(items), tuple(f"t{i}" for i in range(items)))
     for size in range(1, people + 1):
         total = Fraction(0)
         for i in range(items):
@@ -135,7 +133,7 @@ def test_a_file_on_disk_is_read_in_parts(tmp_path):
 
 def test_every_conversation_counts_alike():
     """Eq. 4 is over all test data: somebody with more conversations has more of them in the mean."""
-    link = Linkability(np.array([0, 0, 0, 4]), 4, np.array([0, 0, 0, 1]), ("much", "little"))
+    link = LinkCounts(np.array([0, 0, 0, 4]), 4, np.array([0, 0, 0, 1]), ("much", "little"))
     assert link.value(5) == 0.75 == link.curve[4] == link.exact(5)
     assert link.per_speaker(5).tolist() == [1.0, 0.0]
     assert link.interval(5)[0] < 0.75 < link.interval(5)[1]
@@ -150,7 +148,7 @@ def test_unequal_numbers_of_conversations_by_the_formula():
     test = Embeddings([x[s, u] for s, u in rows], [f"{s}-{u}" for s, u in rows], [f"s{s}" for s, _ in rows])
     models_of = [sum(unit(x[s, :6]).astype(float)) for s in range(9)]
     scores = np.array([[x[s, u] @ m / np.linalg.norm(m) for m in models_of] for s, u in rows])
-    link = linkability(enroll, test)
+    link = count_links(enroll, test)
     for n in (2, 4, 9):
         total = Fraction(0)
         for i, (s, _) in enumerate(rows):
@@ -167,7 +165,7 @@ def test_both_roles_jackknife_is_what_deleting_each_person_gives():
     scores = rng.standard_normal((12, 12)) + 1.5 * np.eye(12)
     own = np.arange(12)
     beats = (scores >= scores[own, own][:, None]) & ~np.eye(12, dtype=bool)
-    link = Linkability(beats.sum(1), 11, own, tuple(map(str, own)), 1, own, beats)
+    link = LinkCounts(beats.sum(1), 11, own, tuple(map(str, own)), 1, own, beats)
     size = 5
     gallery, person = np.empty(12), np.empty(12)
     without = link_probability(link.better, 10, size)  # everybody else's, with one impostor less to draw from
@@ -187,20 +185,20 @@ def test_a_voice_that_attracts_everybody_does_not_make_the_interval_narrow():
     """Its own link and what it takes from the others cancel out, but it might not have been among the tested."""
     beats = np.zeros((10, 20), bool)
     beats[1:, 0] = True
-    link = Linkability(beats.sum(1), 19, np.arange(10), tuple(map(str, range(10))), 1, np.arange(10), beats)
+    link = LinkCounts(beats.sum(1), 19, np.arange(10), tuple(map(str, range(10))), 1, np.arange(10), beats)
     low, high = link.interval(20)
     assert low < 1 / 20
     assert high > 0.4
 
 
 def test_intervals_at_the_ends_are_wilsons():
-    link = Linkability(np.zeros(20, int), 30, np.arange(20), tuple(map(str, range(20))))
+    link = LinkCounts(np.zeros(20, int), 30, np.arange(20), tuple(map(str, range(20))))
     low, high = link.interval(31)
     assert (round(low, 3), high) == (0.839, 1.0)
 
 
 def test_estimates_say_what_they_are():
-    link = Linkability(np.array([0, 1, 2]), 9, np.arange(3), ("a", "b", "c"), length=3)
+    link = LinkCounts(np.array([0, 1, 2]), 9, np.arange(3), ("a", "b", "c"), length=3)
     one = link.estimates([5])[0]
     assert one.to_json()["speakers"] == 5
     assert one.to_json()["length"] == 3
@@ -249,9 +247,9 @@ def test_what_cannot_be_linked_is_an_error():
     a = Embeddings(x, list("abcd"), list("ppqq"))
     b = Embeddings(x, list("abcd"), list("rrss"))
     with pytest.raises(InputError, match="no test speaker is enrolled"):
-        linkability(a, b)
+        count_links(a, b)
     with pytest.raises(InputError, match="only one speaker"):
-        linkability(a.take([0, 1]), a)
+        count_links(a.take([0, 1]), a)
     with pytest.raises(InputError, match="cancel out"):
         models(Embeddings([[1.0, 0.0], [-1.0, 0.0]], ["a", "b"], ["p", "p"]))
 

@@ -8,7 +8,7 @@ from scipy.stats import genpareto
 
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings, unit
-from veilmeter.metrics.legal.linkability import Linkability, linkability, linkability_of_scores
+from veilmeter.metrics.legal.linkability import LinkCounts, count_links, linkability_of_scores
 from veilmeter.metrics.legal.population import (
     ParetoTail,
     _extremal_index,
@@ -157,7 +157,7 @@ def test_vectors_and_scores_keep_the_same_sample():
     mu = voices(rng, 20)
     enroll = Embeddings(mu + 0.1, [f"e{i}" for i in range(20)], [f"s{i}" for i in range(20)])
     test = Embeddings(mu + rng.standard_normal(mu.shape), [f"t{i}" for i in range(20)], [f"s{i}" for i in range(20)])
-    of_vectors = linkability(enroll, test)
+    of_vectors = count_links(enroll, test)
     of_scores = linkability_of_scores(enroll.unit @ test.unit.T, enroll.names, np.array(test.speakers, object))
     np.testing.assert_array_equal(of_vectors.better, of_scores.better)
     np.testing.assert_allclose(of_vectors.sample.right, of_scores.sample.right, atol=1e-6)
@@ -171,7 +171,7 @@ def test_what_cannot_be_extrapolated():
     with pytest.raises(InputError, match="measured, not extrapolated"):
         population_linkability(linked(rng, voices(rng, 40), fitted=40), [20])
     with pytest.raises(InputError, match="without keeping scores"):
-        population_linkability(Linkability(np.zeros(30, int), 40, np.arange(30), ("",) * 30), [100])
+        population_linkability(LinkCounts(np.zeros(30, int), 40, np.arange(30), ("",) * 30), [100])
 
 
 def test_the_extremal_index_says_what_was_measured():

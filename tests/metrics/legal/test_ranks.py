@@ -9,7 +9,7 @@ from scipy.stats import betabinom, entropy
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import models
-from veilmeter.metrics.legal.linkability import Linkability, linkability
+from veilmeter.metrics.legal.linkability import LinkCounts, count_links
 from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
 from veilmeter.metrics.legal.ranks import (
     HISTOGRAM,
@@ -26,7 +26,7 @@ from veilmeter.metrics.legal.ranks import (
 
 def linked(better, impostors):
     n = len(better)
-    return Linkability(np.asarray(better), impostors, np.arange(n), tuple(f"s{i}" for i in range(n)))
+    return LinkCounts(np.asarray(better), impostors, np.arange(n), tuple(f"s{i}" for i in range(n)))
 
 
 def test_match_curve():
@@ -108,7 +108,7 @@ def test_threshold_of_each_person():
 
 def test_all_of_it_at_once():
     enroll, test = voices()
-    found = rank_estimates(linkability(enroll, test, length=3), intervals=False)
+    found = rank_estimates(count_links(enroll, test, length=3), intervals=False)
     assert set(found) == {"cmc", "rank_disclosure", "rank_disclosure_worst"}
     assert all(one.interval is None and one.at["length"] == 3 for curve in found.values() for one in curve)
     with pytest.raises(InputError, match="no test speaker is enrolled"):

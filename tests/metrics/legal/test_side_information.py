@@ -9,7 +9,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import models
 from veilmeter.metrics.legal.side_information import linkability_knowing, singling_out_knowing
-from veilmeter.metrics.legal.singling_out import singling_out
+from veilmeter.metrics.legal.singling_out import count_isolations
 
 
 def voices(seed=0, people=40, k=8, unknown=()):
@@ -47,7 +47,7 @@ def test_an_attribute_that_all_share_is_worth_nothing():
     enroll, test = voices()
     found = linkability_knowing(enroll, test, "planet")
     np.testing.assert_array_equal(found.knowing.better, found.without.better)
-    single = singling_out(enroll, test, [10, 40])
+    single = count_isolations(enroll, test, [10, 40])
     knowing = singling_out_knowing(enroll, test, "planet", [10, 40], without=single)
     np.testing.assert_array_equal(knowing.knowing.attack.isolated, single.attack.isolated)
     np.testing.assert_array_equal(knowing.knowing.control.isolated, single.control.isolated)
@@ -55,7 +55,7 @@ def test_an_attribute_that_all_share_is_worth_nothing():
 
 def test_singling_out_by_one_who_knows():
     enroll, test = voices()
-    single = singling_out(enroll, test, [20, 40])
+    single = count_isolations(enroll, test, [20, 40])
     found = singling_out_knowing(enroll, test, "region", [20, 40], without=single).estimates()
     for one, plain, hit in zip(
         found["singling_out"], single.estimates()["singling_out"], found["hit_share"], strict=True
@@ -70,7 +70,7 @@ def test_alone_with_an_attribute_means_singled_out():
     enroll, test = voices(people=12)
     region = np.where(test.speakers == "s0", "alone", "many")
     test = Embeddings(test.vectors, test.utterances, test.speakers, {"region": region})
-    single = singling_out(enroll, test, [12])
+    single = count_isolations(enroll, test, [12])
     knowing = singling_out_knowing(enroll, test, "region", [12], without=single).knowing
     alone = knowing.names.index("s0")
     assert knowing.per_predicate(12)[alone] == 1.0

@@ -21,7 +21,7 @@ from veilmeter.metrics.legal.singling_out import (
     assign_outsiders,
     chance,
     chance_of_balanced_rule,
-    singling_out,
+    count_isolations,
     singling_out_of_scores,
 )
 
@@ -61,7 +61,7 @@ def test_the_reference(reference, length, n, draws):
 @pytest.mark.parametrize(("length", "wanted"), [(1, 81 / 200), (3, 97 / 200)])
 def test_everybody_needs_no_draws(length, wanted):
     """With all 60 speakers the subset is not random: the whole estimator gives the reference's fraction."""
-    found = singling_out(*fixture(length), [60], length=length, draws=2, control=False)
+    found = count_isolations(*fixture(length), [60], length=length, draws=2, control=False)
     assert found.estimate(60).value == pytest.approx(100 * wanted, abs=1e-12)
 
 
@@ -223,7 +223,7 @@ def population(seed, enrolled, tested, noise=1.0, d=12, k=10):
 
 def test_voices_that_are_known_are_singled_out_and_the_control_is_not():
     enroll, test = population(12, range(80), range(60), noise=0.3)
-    found = singling_out(enroll, test, [10, 60])
+    found = count_isolations(enroll, test, [10, 60])
     for n in (10, 60):
         attack, control = found.estimate(n), found.control_estimate(n)
         risk, hit = found.residual_risk(n), found.hit_share(n)
@@ -243,7 +243,7 @@ def test_voices_that_say_nothing_leave_no_residual_risk():
     enroll, test = population(13, range(120), range(120), noise=0.5)
     rng = np.random.default_rng(0)
     enroll = enroll.with_vectors(rng.standard_normal(enroll.vectors.shape))
-    found = singling_out(enroll, test, [60])
+    found = count_isolations(enroll, test, [60])
     low, high = found.residual_risk(60).interval
     assert low < 0 < high
     assert found.control_estimate(60).value > 100 * chance(9, 9) + 3  # speakers are consistent with themselves
@@ -269,7 +269,7 @@ def leaking(seed, leak, people=30, d=192):
 @pytest.mark.parametrize(("leak", "low", "high"), [(0.0, -0.02, 0.02), (0.14, 0.42, 0.56)])
 def test_the_control_knows_nobody(leak, low, high):
     """Without a leak nothing is left over, with one all of it is: voices of people in the set would hide it."""
-    found = [singling_out(*leaking(seed, leak), [30], draws=1) for seed in range(12)]
+    found = [count_isolations(*leaking(seed, leak), [30], draws=1) for seed in range(12)]
     assert 100 * low < np.mean([one.residual_risk(30).value for one in found]) < 100 * high
 
 
@@ -280,7 +280,7 @@ def test_the_control_by_a_plain_loop(seed, rule):
     said, mu, _ = made(seed, 7, most=5)
     enroll = Embeddings(mu, [f"e{s}" for s in range(7)], said.names)
     test = Embeddings(said.vectors, [str(i) for i in range(len(said))], np.array(said.names, object)[said.speakers])
-    found = singling_out(enroll, test, [7], draws=1, folds=5, rule=rule)
+    found = count_isolations(enroll, test, [7], draws=1, folds=5, rule=rule)
     for t in range(7):
         others = [s for s in range(7) if s != t]
         expected = [plainly(models(enroll).vectors[t], t, said, others, fold, rule)[0] for fold in range(5)]
@@ -291,7 +291,7 @@ def test_a_matrix_of_scores_gives_what_vectors_give():
     enroll, test = population(17, range(30), range(30))
     said = conversations(test, 1, least=2, most=10)
     scores = models(enroll).vectors @ said.vectors.T
-    of_vectors = singling_out(enroll, test, [8, 30], draws=2)
+    of_vectors = count_isolations(enroll, test, [8, 30], draws=2)
     of_scores = singling_out_of_scores(scores, enroll.names, said, [8, 30], draws=2)
     np.testing.assert_array_equal(of_vectors.attack.isolated, of_scores.attack.isolated)
     np.testing.assert_array_equal(of_vectors.control.isolated, of_scores.control.isolated)
@@ -300,22 +300,22 @@ def test_a_matrix_of_scores_gives_what_vectors_give():
 def test_speakers_with_too_little_speech_are_left_out_and_named():
     enroll, test = population(14, range(12), range(12))
     keep = [u for u in test.utterances if not (u.startswith("3-") and int(u[2:]) > 4)]
-    found = singling_out(enroll, test.of_utterances(keep), [5], length=3, draws=1)
+    found = count_isolations(enroll, test.of_utterances(keep), [5], length=3, draws=1)
     assert found.dropped == ("s3",)
     assert found.people == 11
     assert "s3" not in found.names
     with pytest.raises(InputError, match="give numbers from 2 to 11"):
-        singling_out(enroll, test.of_utterances(keep), [12], length=3)
+        count_isolations(enroll, test.of_utterances(keep), [12], length=3)
     with pytest.raises(InputError, match="no speaker has 22"):
-        singling_out(enroll, test, [5], length=11)
+        count_isolations(enroll, test, [5], length=11)
     with pytest.raises(InputError, match="unknown rule"):
-        singling_out(enroll, test, [5], rule="fair")
+        count_isolations(enroll, test, [5], rule="fair")
 
 
 def test_some_predicates_are_drawn_at_random_but_always_the_same():
     enroll, test = population(15, range(40), range(30))
-    one, two = (singling_out(enroll, test, [10], predicates=7, seed=s, draws=1) for s in (0, 1))
-    again = singling_out(enroll, test, [10], predicates=7, draws=1)
+    one, two = (count_isolations(enroll, test, [10], predicates=7, seed=s, draws=1) for s in (0, 1))
+    again = count_isolations(enroll, test, [10], predicates=7, draws=1)
     assert len(one.names) == 7
     assert one.names == again.names != two.names
     np.testing.assert_array_equal(one.attack.isolated, again.attack.isolated)
@@ -327,7 +327,7 @@ def test_voices_that_are_all_the_same_isolate_nobody(dimension):
     voice = np.random.default_rng(dimension).standard_normal(dimension)
     names = [f"s{i // 7}" for i in range(280)]
     one = Embeddings(np.tile(voice, (280, 1)), [str(i) for i in range(280)], names)
-    found = singling_out(one, one, [5, 20, 40], draws=2)
+    found = count_isolations(one, one, [5, 20, 40], draws=2)
     for n in (5, 20, 40):
         assert found.estimate(n).value == 0
         assert found.control_estimate(n).value == 0
@@ -345,7 +345,7 @@ def test_without_sizes_it_is_among_all_who_can_be_tested():
     rng = np.random.default_rng(2)
     names = [f"s{i // 4}" for i in range(24)] + ["short"]
     some = Embeddings(rng.standard_normal((25, 6)), [str(i) for i in range(25)], names)
-    assert singling_out(some, some, draws=1).sizes == (6,)
+    assert count_isolations(some, some, draws=1).sizes == (6,)
 
 
 INSIDE, EACH, DIMENSION = 30, 6, 24
@@ -372,7 +372,7 @@ def sides(
 
 def test_outsiders_serve_as_control_exactly() -> None:
     enroll, test = sides(40, seed=1)
-    measured = singling_out(enroll, test, [INSIDE], draws=1)
+    measured = count_isolations(enroll, test, [INSIDE], draws=1)
     assert measured.controlled is not None
     assert measured.controlled.method == OF_OUTSIDERS
     tested, people = conversations(test, 1, least=2, most=10, seed=0), models(enroll)
@@ -389,14 +389,14 @@ def test_outsiders_serve_as_control_exactly() -> None:
 
 @pytest.mark.parametrize("outsiders", [0, 40])
 def test_without_a_leak_nothing_is_left_beyond_the_control(outsiders: int) -> None:
-    risks = [singling_out(*sides(outsiders, seed=seed), [INSIDE]).residual_risk(INSIDE) for seed in range(6)]
+    risks = [count_isolations(*sides(outsiders, seed=seed), [INSIDE]).residual_risk(INSIDE) for seed in range(6)]
     assert abs(np.mean([risk.value for risk in risks])) < 6
     assert sum(risk.interval[0] <= 0 <= risk.interval[1] for risk in risks if risk.interval) >= 5
 
 
 def test_both_controls_see_the_same_leak() -> None:
     alone, with_outsiders = (
-        np.mean([singling_out(*sides(n, leak=1.0, seed=s), [INSIDE]).residual_risk(INSIDE).value for s in range(6)])
+        np.mean([count_isolations(*sides(n, leak=1.0, seed=s), [INSIDE]).residual_risk(INSIDE).value for s in range(6)])
         for n in (0, 40)
     )
     assert alone > 0.2
@@ -405,19 +405,19 @@ def test_both_controls_see_the_same_leak() -> None:
 
 def test_outsiders_unlike_the_others_do_not_serve_and_that_is_said() -> None:
     enroll, test = sides(40, shift=-1.0, seed=2)
-    measured = singling_out(enroll, test, [INSIDE])
+    measured = count_isolations(enroll, test, [INSIDE])
     method = measured.control_estimate(INSIDE).method
     assert method.startswith(WITHOUT_TARGET)
     assert "isolate differently" in method
-    plain = singling_out(*sides(0, shift=-1.0, seed=2), [INSIDE])
+    plain = count_isolations(*sides(0, shift=-1.0, seed=2), [INSIDE])
     assert abs(measured.residual_risk(INSIDE).value) < 15
     assert plain.control_estimate(INSIDE).method == WITHOUT_TARGET
 
 
 def test_few_outsiders_or_of_another_gender_do_not_serve() -> None:
-    few = singling_out(*sides(FEWEST - 1, seed=3), [INSIDE])
+    few = count_isolations(*sides(FEWEST - 1, seed=3), [INSIDE])
     assert "too few" in few.control_estimate(INSIDE).method
-    others = singling_out(*sides(40, genders="f" * INSIDE + "m" * 40, seed=3), [INSIDE])
+    others = count_isolations(*sides(40, genders="f" * INSIDE + "m" * 40, seed=3), [INSIDE])
     assert "of other kinds" in others.control_estimate(INSIDE).method
 
 

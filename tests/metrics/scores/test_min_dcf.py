@@ -16,7 +16,7 @@ from veilmeter.cli.main import app
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.measure import MEASURES
 from veilmeter.metrics.scores.min_dcf import PRIORS, min_dcf
-from veilmeter.metrics.scores.summary import measure_scores, measure_stream
+from veilmeter.metrics.scores.summary import measure, measure_stream
 from veilmeter.results.gate import parse_limit
 
 scores = st.lists(st.integers(-6, 6).map(float) | st.floats(-50, 50), min_size=1, max_size=40)
@@ -63,7 +63,7 @@ def correlated(people: int = 12, each: int = 6, shift: float = 2.0) -> Scores:
 
 def test_it_has_interval_chance_and_stream() -> None:
     scores = correlated()
-    page = measure_scores(scores, resamples=100)
+    page = measure(scores, resamples=100)
     streamed = measure_stream([(scores.values[i::7], scores.is_target[i::7]) for i in range(7)])
     for name in NAMES:
         point = page[name]
@@ -93,7 +93,7 @@ def test_it_is_in_the_command_and_can_be_gated(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["measure", str(path), "--json", "--resamples", "50"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)["estimates"]
-    expected = measure_scores(scores, intervals=False)
+    expected = measure(scores, intervals=False)
     assert [found[name]["value"] for name in NAMES] == pytest.approx([expected[name].value for name in NAMES])
     table = CliRunner().invoke(app, ["measure", str(path), "--stream"]).output
     assert "minDCF at prior 5 %" in table

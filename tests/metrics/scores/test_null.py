@@ -16,7 +16,7 @@ from veilmeter.metrics.scores.summary import (
     CellRelabeling,
     MatrixRelabeling,
     deal_partners,
-    measure_scores,
+    measure,
     null_levels,
     relabeling,
     score_functions,
@@ -131,7 +131,7 @@ def test_a_leak_is_outside_of_the_range() -> None:
     leaking = Scores(
         scores.values + 2.0 * scores.is_target, scores.is_target, scores.enroll_speaker, scores.test_speaker
     )
-    found = measure_scores(leaking, resamples=50)
+    found = measure(leaking, resamples=50)
     for name in ("eer", "d_ece", "min_cllr"):
         assert found[name].inside_null is False
 

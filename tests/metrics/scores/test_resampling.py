@@ -13,13 +13,13 @@ from veilmeter.core.intervals import draw_people
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal import ranks
-from veilmeter.metrics.legal.linkability import linkability
+from veilmeter.metrics.legal.linkability import count_links
 from veilmeter.metrics.legal.ranks import rank_estimates
 from veilmeter.metrics.scores import resampling
 from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.resampling import common_draws
 from veilmeter.metrics.scores.score_sets import compare_sets
-from veilmeter.metrics.scores.summary import measure_scores, replicates_of
+from veilmeter.metrics.scores.summary import measure, replicates_of
 from veilmeter.metrics.similarity import spread as similarity_spread
 from veilmeter.metrics.similarity.matrices import similarity
 
@@ -65,11 +65,11 @@ def voices(seed: int, each: int, noise: float) -> Embeddings:
 def everything(engine: Engine | None) -> dict[str, Any]:
     """Every measure whose resamples an engine may do."""
     sets = [trials(seed, shift) for seed, shift in ((0, 2.0), (1, 1.0), (2, 0.5))]
-    link = linkability(voices(0, 1, 0.3), voices(1, 4, 1.5))
+    link = count_links(voices(0, 1, 0.3), voices(1, 4, 1.5))
     clear, veiled = voices(2, 3, 0.5), voices(3, 3, 2.0)
     found = similarity(clear.vectors, veiled.vectors, list(clear.speakers), spreads=True, engine=engine)
     return {
-        "page": measure_scores(sets[1], resamples=90, engine=engine),
+        "page": measure(sets[1], resamples=90, engine=engine),
         "compared": compare_sets(*sets, resamples=90, engine=engine),
         "ranks": rank_estimates(link, engine=engine),
         "similarity": {kind: [a.tobytes() for a in (s.without, s.without_log, s.chance, s.chance_log)]
@@ -123,9 +123,9 @@ def test_a_resample_depends_on_its_number_alone() -> None:
 
 
 def test_of_very_many_impostors_a_part_gives_the_same_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = measure_scores(trials(0, 1.5), resamples=200)
+    whole = measure(trials(0, 1.5), resamples=200)
     monkeypatch.setattr(resampling, "MOST_IMPOSTORS", len(trials(0, 1.5).impostors) // 2)
-    part = measure_scores(trials(0, 1.5), resamples=200)
+    part = measure(trials(0, 1.5), resamples=200)
     for name in ("eer", "d_ece", "min_cllr", "cllr"):
         assert part[name].value == whole[name].value
         width = whole[name].interval[1] - whole[name].interval[0]
@@ -159,7 +159,7 @@ def test_two_people_can_be_resampled_though_neither_can_be_left_out() -> None:
     names = np.array(["a", "b"], object)
     matrix = np.random.default_rng(0).standard_normal((2, 8))
     scores = Scores.from_matrix(matrix, names, names.repeat(4))
-    intervals = [measure_scores(scores, resamples=20, seed=seed)["d_ece"].interval for seed in range(8)]
+    intervals = [measure(scores, resamples=20, seed=seed)["d_ece"].interval for seed in range(8)]
     known = [interval for interval in intervals if interval is not None]
     assert known
     assert all(low <= high for low, high in known)

@@ -23,7 +23,7 @@ from veilmeter.metrics.scores.eer import eer
 from veilmeter.metrics.scores.forms import SortedScores, bin_counts
 from veilmeter.metrics.scores.resampling import Shape, interval, layout
 from veilmeter.metrics.scores.score_sets import compare_sets, cross_calibration, per_speaker
-from veilmeter.metrics.scores.summary import measure_scores, null_levels, score_functions, values
+from veilmeter.metrics.scores.summary import measure, null_levels, score_functions, values
 
 FUNCTIONS = score_functions()
 NAMES = tuple(FUNCTIONS)
@@ -43,7 +43,7 @@ def real(root: Path, extractor: str, run: str) -> Scores:
 
 
 def plain(scores: Scores, **options: Any) -> dict[str, Estimate]:
-    found = measure_scores(scores, intervals=False, **options)
+    found = measure(scores, intervals=False, **options)
     return {name: one for name, one in found.items() if isinstance(one, Estimate)}
 
 
@@ -100,8 +100,8 @@ def test_methods_of_the_eer_differ_as_known(vpc2020: Path) -> None:
 
 def test_all_names_and_the_shape_of_an_estimate() -> None:
     rng = np.random.default_rng(0)
-    found = measure_scores(correlated(rng, 8, 4, 1.0), resamples=60)
-    assert list(found) == list(NAMES)
+    found = measure(correlated(rng, 8, 4, 1.0), resamples=60)
+    assert found.names == tuple(NAMES)
     for name, one in found.items():
         assert isinstance(one, Estimate)
         assert one.interval is not None, name
@@ -125,7 +125,7 @@ def test_constant_scores_tell_nothing() -> None:
 
 def test_separated_scores_tell_all_and_their_intervals_know_the_number_of_people() -> None:
     rng = np.random.default_rng(0)
-    found = measure_scores(correlated(rng, 12, 3, 100.0), resamples=60)
+    found = measure(correlated(rng, 12, 3, 100.0), resamples=60)
     assert found["d_ece"].value == pytest.approx(0.7213, abs=5e-5)
     assert found["eer"].value == 0
     assert found["tpr@fpr=0.0001"].value == 100
@@ -157,8 +157,8 @@ def test_an_increasing_map_changes_nothing_but_costs(t: list[float], n: list[flo
     before = values(SortedScores.from_arrays(np.array(t), np.array(n)))
     after = values(SortedScores.from_arrays(maps[name](np.array(t)), maps[name](np.array(n))))
     free = {"cllr", "calibration_loss"} | ({"d_sys"} if name in ("exp", "cube") else set())
-    for measure in set(NAMES) - free:
-        assert after[measure] == pytest.approx(before[measure], abs=1e-9), measure
+    for figure in set(NAMES) - free:
+        assert after[figure] == pytest.approx(before[figure], abs=1e-9), figure
 
 
 @given(small, small, st.integers(0, 1000))
@@ -224,23 +224,23 @@ def test_names_decide_the_draw_not_the_order_of_the_file() -> None:
     assert scores.test_speaker is not None
     shuffled = Scores(scores.values[order], scores.is_target[order], codes[scores.enroll_speaker][order],
                       codes[scores.test_speaker][order], names)  # fmt: skip
-    one, two = (measure_scores(s, resamples=60)["d_ece"] for s in (named, shuffled))
+    one, two = (measure(s, resamples=60)["d_ece"] for s in (named, shuffled))
     assert one.interval == pytest.approx(two.interval, rel=1e-9)  # type: ignore[union-attr]
 
 
 def test_coarse_groups_change_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     scores = correlated(rng, 12, 20, 1.2)
-    fine = measure_scores(scores, resamples=60)
+    fine = measure(scores, resamples=60)
     monkeypatch.setattr(resampling, "MOST_GROUPS", 300)
-    coarse = measure_scores(scores, resamples=60)
+    coarse = measure(scores, resamples=60)
     for name in ("eer", "d_ece", "min_cllr"):
         np.testing.assert_allclose(coarse[name].interval, fine[name].interval, rtol=0.08)
 
 
 def test_intervals_without_people_say_so() -> None:
     rng = np.random.default_rng(0)
-    found = measure_scores(Scores.from_arrays(rng.normal(1, 1, 50), rng.normal(0, 1, 500)), resamples=60)
+    found = measure(Scores.from_arrays(rng.normal(1, 1, 50), rng.normal(0, 1, 500)), resamples=60)
     assert found["eer"].interval is not None
     assert "speakers" not in found["eer"].n
 
@@ -372,7 +372,7 @@ def test_enormous_and_tiny_scores_are_only_scores(scale: float) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         large = Scores.from_arrays(signs[0] * scale, signs[1] * scale, **given)
-        found, wanted = (measure_scores(x, resamples=50) for x in (large, small))
+        found, wanted = (measure(x, resamples=50) for x in (large, small))
         cross_calibration(large, small, resamples=50)
         per_speaker(large, resamples=50)
     for name in ("eer", "min_cllr", "d_ece", "l_w", "tpr@fpr=0.01"):
@@ -387,24 +387,24 @@ def test_what_few_trials_cannot_show() -> None:
     t, n = np.linspace(2, 3, 19), np.linspace(0, 1, 60)
     codes = (np.arange(19) % 4, np.arange(60) % 4)
     some = Scores.from_arrays(t, n, target_speakers=(codes[0],) * 2, impostor_speakers=(codes[1], (codes[1] + 1) % 4))
-    found = measure_scores(some, resamples=50)
+    found = measure(some, resamples=50)
     assert found["d_sys"].value == 0
     assert found["d_sys"].interval is None
     assert found["eer"].interval is not None
     assert found["tpr@fpr=0.01"].method == "no false alarm"
     one = Scores.from_arrays(t, n, target_speakers=(["a"] * 19,) * 2, impostor_speakers=(["a"] * 60, codes[1]))
-    assert all(estimate.interval is None for estimate in measure_scores(one, resamples=50).values())
+    assert all(estimate.interval is None for estimate in measure(one, resamples=50).values())
 
 
 def test_every_number_says_how_it_was_computed() -> None:
-    found = measure_scores(Scores.from_arrays([2.0, 3.0], [0.0, 1.0] * 50), intervals=False)
+    found = measure(Scores.from_arrays([2.0, 3.0], [0.0, 1.0] * 50), intervals=False)
     assert all(estimate.method for estimate in found.values())
     assert found["tpr@fpr=0.01"].method == "1 false alarm"
 
 
 def test_the_rule_of_the_challenges_has_an_interval() -> None:
     scores = correlated(np.random.default_rng(4), 10, 3, 1.0)
-    page = measure_scores(scores, resamples=60, eer_method="speechbrain")["eer"]
+    page = measure(scores, resamples=60, eer_method="speechbrain")["eer"]
     assert page.value == eer(scores.targets, scores.impostors, "speechbrain")
     assert page.interval is not None
     assert page.interval[0] <= page.value <= page.interval[1]

@@ -18,7 +18,7 @@ from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.linkability import linkability_of_scores
 from veilmeter.metrics.measure import MEASURES
-from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.summary import measure_with_problems
 
 RESAMPLES = 200
 SHARES = (0.25, 0.5)  # of the other people
@@ -111,14 +111,14 @@ def measure_effort(
     seed: int,
 ) -> list[Estimate]:
     """EER over all pairs, and Linkability among everybody enrolled, as points of a curve."""
-    verification = measure_scores(
+    measured, _ = measure_with_problems(
         Scores.from_matrix(scores, np.array(enrolled, object), spoken),
         intervals=intervals,
         resamples=RESAMPLES,
         seed=seed,
-    )["eer"]
-    assert isinstance(verification, Estimate)
-    points = [_rename(verification, "learning_eer", at)]
+        measures=["eer"],
+    )
+    points = [_rename(measured["eer"], "learning_eer", at)]
     link = linkability_of_scores(scores, enrolled, spoken)
     if link is not None:
         points.append(_rename(link.estimate(link.largest, intervals=intervals), "learning_linkability", at))

@@ -33,10 +33,10 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import PSEUDO, with_people_of
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.identification import Identification, identify
-from veilmeter.metrics.legal.linkability import linkability
+from veilmeter.metrics.legal.linkability import count_links
 from veilmeter.metrics.measure import estimate_of
 from veilmeter.metrics.scores.eer import eer_sorted
-from veilmeter.metrics.scores.summary import measure_scores
+from veilmeter.metrics.scores.summary import measure_with_problems
 
 TOP = (5, 10, 20)
 BLOCK = 2048
@@ -184,12 +184,12 @@ class Evaluation:
             at = self.at(group)
             scores = group.scores(trials)
             if scores is not None:
-                measured = measure_scores(
-                    scores, intervals=intervals, resamples=resamples, seed=seed, eer_method=eer_method
+                names = ("eer", "d_ece", "l_w")
+                measured, _ = measure_with_problems(
+                    scores, intervals=intervals, resamples=resamples, seed=seed, eer_method=eer_method, measures=names
                 )
-                for name in ("eer", "d_ece", "l_w"):
+                for name in names:
                     estimate = measured[name]
-                    assert isinstance(estimate, Estimate)  # not a curve
                     curves.setdefault(name, []).append(
                         (_fold(estimate) if fold and name == "eer" else estimate).with_(at=at)
                     )
@@ -203,7 +203,7 @@ class Evaluation:
                     group.whose.estimate("top_k", k, intervals=intervals, at={**at, "k": k}) for k in top if k < largest
                 )
             if group.enroll is not None and len(group.enroll.names) > 1:
-                linked = linkability(group.enroll, group.restored)
+                linked = count_links(group.enroll, group.restored)
                 sizes = sorted({2, linked.largest} | {n for n in (5, 10, 20, 50, 100) if n < linked.largest})
                 curves.setdefault("linkability", []).extend(
                     estimate.with_(at={**at, **estimate.at})

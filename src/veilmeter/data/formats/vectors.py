@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -281,6 +282,35 @@ def read_embeddings(path: str | Path, *, strict: bool = True) -> Embeddings:
     if strict:
         refuse(loaded.problems)
     return loaded.embeddings
+
+
+# Embeddings, or what can be made into them: a path, a frame, or arrays that say who speaks.
+EmbeddingsLike = Embeddings | str | Path | tuple[Any, ...] | Any
+
+
+def to_embeddings(source: Any, name: str) -> Embeddings:
+    """The embeddings that were given: as such, as a path, as arrays `(vectors, speakers)` or `(vectors, utterances,
+    speakers)`, or as a frame with a column `speaker`, perhaps one `utterance`, and one column per dimension. Without
+    ids, an utterance is known by the number of its row. `name` says what they are, for messages."""
+    if isinstance(source, Embeddings):
+        return source
+    if isinstance(source, str | Path):
+        return read_embeddings(source)
+    where = f"{name}, given in Python"
+    if isinstance(source, tuple) and len(source) in (2, 3) and not isinstance(source[0], str | Path | Embeddings):
+        vectors, *ids = source
+        table = np.asarray(vectors)
+        utterances = ids[0] if len(ids) == 2 else range(len(table))
+        return Embeddings(table, map(str, utterances), map(str, ids[-1]), source=where)
+    if hasattr(source, "columns") and hasattr(source, "to_numpy") and "speaker" in source.columns:
+        numbers = source.drop(columns=[key for key in ("speaker", "utterance") if key in source.columns])
+        utterances = source["utterance"] if "utterance" in source.columns else range(len(source))
+        return Embeddings(numbers.to_numpy(np.float32), map(str, utterances), map(str, source["speaker"]), source=where)
+    raise InputError(
+        f"{name}: a {type(source).__name__} does not say who speaks",
+        fix="give a path, Embeddings, arrays as (vectors, speakers) or (vectors, utterances, speakers), or a frame "
+        "with a column `speaker`",
+    )
 
 
 def load_embeddings(path: str | Path) -> Loaded:

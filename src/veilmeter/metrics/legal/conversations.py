@@ -185,13 +185,18 @@ def _means(
     return means
 
 
-def doubts_of(enroll: Embeddings, test: Embeddings) -> list[Finding]:
-    """Warnings about two sets that make a poor test; different dimensions are an error."""
+def refuse_other_dimension(enroll: Embeddings, test: Embeddings) -> None:
+    """Vectors of different dimensions can't be compared."""
     if enroll.dimension != test.dimension:
         raise InputError(
             f"the enrollment has {enroll.dimension} dimensions and the test {test.dimension}",
             fix="both must come from the same extractor",
         )
+
+
+def doubts_of(enroll: Embeddings, test: Embeddings) -> list[Finding]:
+    """Warnings about two sets that make a poor test; different dimensions are an error."""
+    refuse_other_dimension(enroll, test)
     doubts = []
     both = [u for u in test.utterances if u in enroll.utterance_rows]
     if both:
@@ -207,6 +212,21 @@ def doubts_of(enroll: Embeddings, test: Embeddings) -> list[Finding]:
     if strangers:
         doubts.append(warning("people_not_enrolled", count=len(strangers), examples=first_speakers(strangers)))
     return doubts
+
+
+LADDER = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 1_000_000)
+
+
+def ladder(largest: int) -> list[int]:
+    """Round numbers of speakers, and everybody.
+
+    >>> ladder(130), ladder(8)
+    ([20, 50, 100, 130], [2, 4, 8])
+    """
+    few = [n for n in LADDER if n < largest]
+    if not few:
+        few = [n for n in (2, 4, 8, 16) if n < largest]
+    return [*few, largest]
 
 
 def speakers_by_length(test: Embeddings, lengths: Sequence[int]) -> dict[int, int]:

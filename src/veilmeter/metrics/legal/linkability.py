@@ -8,7 +8,7 @@ a failure). The expectation over every choice of N'-1 of the K impostors is then
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,10 +19,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimate import Estimate, Estimates, HasEstimates
 from veilmeter.core.intervals import LEVEL, cluster_error, logit_t
 from veilmeter.data.embeddings import Embeddings, unit
-from veilmeter.metrics.legal.conversations import conversations, models, row_dots
+from veilmeter.data.formats.vectors import EmbeddingsLike, to_embeddings
+from veilmeter.metrics.legal.conversations import (
+    conversations,
+    ladder,
+    models,
+    per_speaker_estimates,
+    refuse_other_dimension,
+    row_dots,
+)
 from veilmeter.metrics.measure import Measure, percentage_of
 
 TEST_BLOCK, ENROLL_BLOCK = 1024, 8192  # 32 MB of scores at a time, whatever the number of speakers
@@ -85,7 +93,7 @@ class ScoreSample:
 
 
 @dataclass(frozen=True, eq=False)
-class Linkability:
+class LinkCounts:
     """What one pass over the scores gives; every number below follows from it.
 
     `better` is r_i for each test conversation, `impostors` K, `speakers` the test speaker of each conversation as an
@@ -227,6 +235,134 @@ class Linkability:
             )
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Linkability(HasEstimates):
+    """Linkability for conversations of one or several lengths: what `linkability` gives.
+
+    Attributes
+    ----------
+    estimates : Estimates
+        The curve of each length, in percent.
+    counts : mapping of int to LinkCounts
+        By length, what all of it follows from: exact values for every number of people, one by one.
+    """
+
+    counts: Mapping[int, LinkCounts]
+    estimates: Estimates
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """How many utterances conversations have."""
+        return tuple(self.counts)
+
+    @property
+    def largest(self) -> int:
+        """The number of people who are enrolled."""
+        return next(iter(self.counts.values())).largest
+
+    @property
+    def summary(self) -> str:
+        lengths = ", ".join(map(str, self.lengths))
+        return f"{len(self.estimates)} points among up to {self.largest} enrolled people, length {lengths}"
+
+    def at(self, speakers: int, length: int | None = None) -> Estimate:
+        """The estimate among so many enrolled people, for the shortest length unless one is given.
+
+        Raises
+        ------
+        InputError
+            If there are not so many people, or this length was not measured.
+        """
+        counts = self._of_length(length)
+        known = self.estimates.filter(speakers=speakers, length=counts.length)
+        return known.only() if len(known) else counts.estimate(speakers)
+
+    def per_speaker(self, speakers: int | None = None, length: int | None = None) -> Estimates:
+        """The Linkability of each test speaker, the most exposed first, among everybody unless a number is given."""
+        counts = self._of_length(length)
+        among = counts.largest if speakers is None else speakers
+        behind = [{"conversations": int(count)} for count in counts.counts]
+        rows = zip(counts.names, counts.per_speaker(among), behind, strict=True)
+        return Estimates(
+            per_speaker_estimates(
+                "linkability", rows, speakers=among, length=counts.length, method="exact", null=1 / among
+            )
+        )
+
+    def _of_length(self, length: int | None) -> LinkCounts:
+        wanted = self.lengths[0] if length is None else length
+        if wanted not in self.counts:
+            raise InputError(
+                f"Linkability of conversations of {wanted} utterances was not measured",
+                fix=f"the lengths are {', '.join(map(str, self.lengths))}",
+            )
+        return self.counts[wanted]
+
+
+def linkability(
+    enroll: EmbeddingsLike,
+    test: EmbeddingsLike,
+    *,
+    speakers: Sequence[int] = (),
+    lengths: Sequence[int] = (1,),
+    conversations: int | None = None,
+    intervals: bool = True,
+    seed: int = 0,
+) -> Linkability:
+    """Measure how often a recording is linked to the right person among N' enrolled ones, by cosine similarity.
+
+    The rate is exact over all choices of impostors; ties count as failures of the attacker. Test speakers who are not
+    enrolled can't be linked and are left out, as are those with fewer utterances than a conversation has.
+
+    Parameters
+    ----------
+    enroll : Embeddings, path, DataFrame, or (vectors, speakers) or (vectors, utterances, speakers)
+        Embeddings of the people whom the attacker knows; utterances are averaged per speaker.
+    test : Embeddings, path, DataFrame, or (vectors, speakers) or (vectors, utterances, speakers)
+        Embeddings of the anonymized recordings, by the same extractor.
+    speakers : sequence of int
+        Numbers of enrolled people; by default round numbers up to everybody.
+    lengths : sequence of int
+        Utterances in a conversation.
+    conversations : int, optional
+        Conversations per test speaker at most, drawn at random; by default all.
+    intervals : bool
+        Whether to compute 95 % intervals, over speakers.
+    seed : int
+        Random seed.
+
+    Returns
+    -------
+    Linkability
+        The curves as `Estimates`, and the counts that they follow from.
+
+    Raises
+    ------
+    InputError
+        If the vectors have different dimensions, nobody of the test is enrolled, or there are too few people.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> voices = np.random.default_rng(0).normal(size=(30, 8))
+    >>> names = [f"s{row}" for row in range(30)]
+    >>> linked = linkability((voices, names), (voices + 0.5, names), speakers=[20, 30])
+    >>> print(linked.at(20))
+    Linkability at speakers 20, length 1 95.6 % [77.4, 99.3] (exact, chance 5.0)
+    """
+    people, tested = to_embeddings(enroll, "enrollment"), to_embeddings(test, "test")
+    refuse_other_dimension(people, tested)
+    counts = {
+        length: count_links(people, tested, length=length, most=conversations, seed=seed)
+        for length in sorted({lengths} if isinstance(lengths, int) else set(lengths))
+    }
+    points: list[Estimate] = []
+    for link in counts.values():
+        points += link.estimates(sorted(set(speakers)) or ladder(link.largest), intervals=intervals)
+    drawn = {} if conversations is None else {"conversations_at_most": conversations, "seed": seed}
+    return Linkability(counts, Estimates(points).sign(**drawn))
+
+
 def link_probability(better: ArrayLike, impostors: int, speakers: int) -> NDArray[np.float64]:
     """C(K - r, N'-1) / C(K, N'-1): the chance that none of the r better impostors is among the N'-1 drawn.
 
@@ -318,7 +454,7 @@ def count_better(
     return counts
 
 
-def linkability(
+def count_links(
     enroll: Embeddings,
     test: Embeddings,
     *,
@@ -327,7 +463,7 @@ def linkability(
     seed: int = 0,
     keep: int = KEEP,
     progress: Progress | None = None,
-) -> Linkability:
+) -> LinkCounts:
     """Linkability of `test` recordings to the people of `enroll`, by cosine similarity.
 
     Enrollment models are averaged over all utterances of a speaker. Every conversation of `length` test utterances
@@ -352,7 +488,7 @@ def linkability(
     rows, columns = draw_sample(len(tested), len(people), seed)
     right = row_dots(tested.vectors[rows], people.vectors[own[rows]])
     sample = _sample(tested.vectors[rows] @ people.vectors[columns].T, right, own[rows], rows, columns)
-    return Linkability(better, len(people) - 1, tested.speakers, tested.names, length, own, beats, sample)
+    return LinkCounts(better, len(people) - 1, tested.speakers, tested.names, length, own, beats, sample)
 
 
 def linkability_of_scores(
@@ -362,7 +498,7 @@ def linkability_of_scores(
     *,
     length: int = 1,
     seed: int = 0,
-) -> Linkability | None:
+) -> LinkCounts | None:
     """From a matrix of scores (enrolled people x conversations) and who they are of, whatever made the scores.
 
     None if fewer than two people are enrolled, or nobody of them speaks.
@@ -383,7 +519,7 @@ def linkability_of_scores(
     sample = _sample(theirs[np.ix_(rows, columns)], right[rows], own[rows], rows, columns)
     better = np.count_nonzero(beats, axis=1)
     kept = beats if beats.size <= KEEP else None
-    return Linkability(better, len(code) - 1, speakers, names, length, own, kept, sample)
+    return LinkCounts(better, len(code) - 1, speakers, names, length, own, kept, sample)
 
 
 def draw_sample(conversations: int, people: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

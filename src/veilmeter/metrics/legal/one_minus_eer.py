@@ -17,7 +17,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.conversations import conversations, models, row_dots
-from veilmeter.metrics.measure import Measure, measure
+from veilmeter.metrics.measure import Measure, find_measure
 from veilmeter.metrics.scores.summary import eer_estimate
 
 TRIALS = 200_000  # impostor trials are drawn at random beyond this many
@@ -87,7 +87,7 @@ def one_minus_eer(
 
 def of_eer(eer: Estimate) -> Estimate:
     """An EER as 1-EER, with its interval."""
-    entry = measure("one_minus_eer")
+    entry = find_measure("one_minus_eer")
 
     def turn(ends: tuple[float, float] | None) -> tuple[float, float] | None:
         return None if ends is None else (100 - ends[1], 100 - ends[0])

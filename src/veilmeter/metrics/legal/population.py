@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimate import Estimates
 from veilmeter.core.intervals import multiplicities, percentile, wilson
 from veilmeter.metrics.calibration import order_of
-from veilmeter.metrics.legal.linkability import Linkability, ScoreSample
+from veilmeter.metrics.legal.linkability import Linkability, LinkCounts, ScoreSample
 from veilmeter.metrics.measure import Measure, percentage_of
 
 Floats = NDArray[np.float64]
@@ -243,12 +243,12 @@ def _extremal_index(logs: Floats, row: Floats, impostors: Floats, first: NDArray
     return theta
 
 
-def back_test(link: Linkability, *, seed: int = 0) -> BackTest:
+def back_test(link: LinkCounts, *, seed: int = 0) -> BackTest:
     """Fit among a quarter of the enrolled people, drawn at random, and predict what was measured among all."""
     return _back_test(link, _Model(_sample(link)), seed)
 
 
-def _back_test(link: Linkability, model: _Model, seed: int) -> BackTest:
+def _back_test(link: LinkCounts, model: _Model, seed: int) -> BackTest:
     n, k = model.scores.shape
     fitted = max(FEWEST + 1, k // PART)
     rng = np.random.default_rng([seed, 4])
@@ -263,7 +263,7 @@ def _back_test(link: Linkability, model: _Model, seed: int) -> BackTest:
     return BackTest(fitted, link.largest, float(_expit(logits.mean())), measured, error, float(logits.std(ddof=1)))
 
 
-def _sample(link: Linkability) -> ScoreSample:
+def _sample(link: LinkCounts) -> ScoreSample:
     if link.sample is None or link.own is None:
         raise InputError("Linkability was counted without keeping scores: there is nothing to extrapolate from")
     if link.impostors < 2 * FEWEST:
@@ -275,14 +275,55 @@ def _sample(link: Linkability) -> ScoreSample:
 
 
 def population_linkability(
-    link: Linkability,
+    link: Linkability | LinkCounts,
     populations: Sequence[int],
     *,
     intervals: bool = True,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> list[Estimate]:
-    """Linkability extrapolated to these numbers of people; model-dependent, and labeled so."""
+) -> Estimates:
+    """Extrapolate Linkability to a larger population; the values depend on a model, and say so.
+
+    Parameters
+    ----------
+    link : Linkability
+        What `linkability` measured; every length in it is extrapolated.
+    populations : sequence of int
+        Numbers of people, at least as many as are enrolled.
+    intervals : bool
+        Whether to compute 95 % intervals, widened by what a back-test missed.
+    resamples : int
+        Bootstrap resamples of the speakers.
+    seed : int
+        Random seed.
+
+    Returns
+    -------
+    Estimates
+        One point per length and population.
+
+    Raises
+    ------
+    InputError
+        If a population is smaller than the people enrolled, or too few are enrolled.
+
+    Examples
+    --------
+    >>> from veilmeter.metrics.legal.linkability import linkability
+    >>> voices = np.random.default_rng(0).normal(size=(60, 8))
+    >>> names = [f"s{row}" for row in range(60)]
+    >>> linked = linkability((voices, names), (voices + 0.5, names))
+    >>> population_linkability(linked, [1000], resamples=50).filter(speakers=1000)
+    Estimates(1: population_linkability)
+    """
+    if isinstance(link, Linkability):
+        return Estimates(
+            point
+            for counts in link.counts.values()
+            for point in population_linkability(
+                counts, populations, intervals=intervals, resamples=resamples, seed=seed
+            )
+        )
     sample = _sample(link)
     for population in populations:
         if population < link.largest:
@@ -306,7 +347,7 @@ def population_linkability(
             _interval(float(values[j]), drawn[:, j], tested.missed * float(reach[j]), people, highest)
             for j in range(len(sizes))
         ]
-    return [
+    return Estimates(
         percentage_of(
             "population_linkability",
             float(values[j]),
@@ -318,7 +359,7 @@ def population_linkability(
             extra={"model_dependent": True, "back_test": tested.to_json(), "unseen_share": 100 * unseen_share(people)},
         )
         for j, population in enumerate(populations)
-    ]
+    )
 
 
 def unseen_share(people: int) -> float:

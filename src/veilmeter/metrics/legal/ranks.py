@@ -29,7 +29,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import cluster_error, logit_t, multiplicities, percentile
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models, row_dots
-from veilmeter.metrics.legal.linkability import ENROLL_BLOCK, Linkability
+from veilmeter.metrics.legal.linkability import ENROLL_BLOCK, LinkCounts
 from veilmeter.metrics.measure import Measure, estimate_of, percentage_of
 
 _LOW, _HIGH = -9.0, 16.0  # of log a and log b
@@ -258,7 +258,7 @@ MEASURES = (
 
 
 def rank_estimates(
-    link: Linkability,
+    link: LinkCounts,
     *,
     top: Sequence[int] = TOP,
     intervals: bool = True,
@@ -271,7 +271,7 @@ def rank_estimates(
 
 
 def match_curve(
-    link: Linkability, top: Sequence[int] = TOP, *, speakers: int | None = None, intervals: bool = True
+    link: LinkCounts, top: Sequence[int] = TOP, *, speakers: int | None = None, intervals: bool = True
 ) -> list[Estimate]:
     """The chance that the right person is among the k best of `speakers` enrolled people, exact over all choices."""
     n = link.largest if speakers is None else speakers
@@ -288,7 +288,7 @@ def match_curve(
     return curve
 
 
-def _among(link: Linkability, k: int, speakers: int) -> NDArray[np.float64]:
+def _among(link: LinkCounts, k: int, speakers: int) -> NDArray[np.float64]:
     """P(fewer than k of the r_i better impostors are among the speakers - 1 drawn)."""
     if speakers == link.largest:
         return (link.better < k).astype(float)
@@ -299,7 +299,7 @@ def _among(link: Linkability, k: int, speakers: int) -> NDArray[np.float64]:
 
 
 def disclosure(
-    link: Linkability, *, intervals: bool = True, seed: int = 0, engine: Engine | None = None
+    link: LinkCounts, *, intervals: bool = True, seed: int = 0, engine: Engine | None = None
 ) -> dict[str, list[Estimate]]:
     """Mean and worst disclosure, each by the model and by the histogram; chance from ranks without information.
 
@@ -350,7 +350,7 @@ def disclosure(
 class _RankWork:
     """Resamples of the test speakers, by number."""
 
-    link: Linkability
+    link: LinkCounts
     model: BetaBinomial  # of all, near which those of resamples are looked for
     seed: int
     numbers: range
@@ -370,7 +370,7 @@ def _resample(work: _RankWork) -> dict[str, NDArray[np.float64]]:
     return {name: np.array([disclosed[name] for disclosed in draws]) for name in draws[0]}
 
 
-def _values(link: Linkability, weights: NDArray[np.float64], model: BetaBinomial) -> dict[str, tuple[float, float]]:
+def _values(link: LinkCounts, weights: NDArray[np.float64], model: BetaBinomial) -> dict[str, tuple[float, float]]:
     return {MODEL: _of_model(link, model), HISTOGRAM: _of_histogram(link.better, weights, link.largest)}
 
 
@@ -380,18 +380,18 @@ def _of_histogram(better: NDArray[np.int64], weights: NDArray[np.float64], n: in
     return max(0.0, float(np.log2(n) + p @ np.log2(p))), float(np.log2(n * p.max()))
 
 
-def _of_model(link: Linkability, model: BetaBinomial) -> tuple[float, float]:
+def _of_model(link: LinkCounts, model: BetaBinomial) -> tuple[float, float]:
     logs = model.log_ranks(link.impostors)
     p = np.exp(logs)
     bits = np.log2(link.largest)
     return max(0.0, float(bits + p @ logs / np.log(2))), float(bits + logs.max() / np.log(2))
 
 
-def speaker_disclosure(link: Linkability) -> NDArray[np.float64]:
+def speaker_disclosure(link: LinkCounts) -> NDArray[np.float64]:
     """What the ranks of each test speaker disclose, in the order of `names`: the mean of log2(N P(rank)) over their
     conversations, with P by the model. Below zero for people whom the attacker places behind others.
 
-    >>> clear = Linkability(np.zeros(8, np.int64), 3, np.repeat([0, 1], 4), ("a", "b"))
+    >>> clear = LinkCounts(np.zeros(8, np.int64), 3, np.repeat([0, 1], 4), ("a", "b"))
     >>> np.round(speaker_disclosure(clear), 2).tolist()
     [2.0, 2.0]
     """
@@ -489,7 +489,7 @@ def _as_good(
 
 def _estimate(
     name: str,
-    link: Linkability,
+    link: LinkCounts,
     value: float,
     interval: tuple[float, float] | None,
     *,
@@ -510,5 +510,5 @@ def _estimate(
     )
 
 
-def _counts(link: Linkability) -> dict[str, int]:
+def _counts(link: LinkCounts) -> dict[str, int]:
     return {"speakers": int(np.count_nonzero(link.counts)), "conversations": len(link.better)}

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings, unit
-from veilmeter.metrics.legal.linkability import Linkability
-from veilmeter.metrics.measure import Measure, measure
+from veilmeter.metrics.legal.linkability import LinkCounts
+from veilmeter.metrics.measure import Measure, find_measure
 
 Rows = NDArray[np.int64]
 Vectors = NDArray[np.float64]
@@ -80,9 +80,9 @@ MEASURES = (
 class Sessions:
     """Linkability under the three conditions. `original` is None where no original vectors were given."""
 
-    within: Linkability
-    across: Linkability
-    original: Linkability | None
+    within: LinkCounts
+    across: LinkCounts
+    original: LinkCounts | None
     sessions: int
     left_out: tuple[str, ...]
 
@@ -98,7 +98,7 @@ class Sessions:
         for name, linked in named.items():
             if linked is None:
                 continue
-            entry = measure(name)
+            entry = find_measure(name)
             curves[name] = [
                 estimate.with_(
                     name=name, label=entry.label, better=entry.better, n={**estimate.n, "sessions": self.sessions}
@@ -187,11 +187,11 @@ def _item(scores: Vectors, right: Vectors, own: int) -> _Item:
     return _Item(own, beats)
 
 
-def _linkability(items: Sequence[_Item], names: Sequence[str], length: int) -> Linkability:
+def _linkability(items: Sequence[_Item], names: Sequence[str], length: int) -> LinkCounts:
     beats = np.concatenate([item.beats for item in items])
     own = np.repeat([item.own for item in items], [len(item.beats) for item in items])
     heard, speakers = np.unique(own, return_inverse=True)
-    return Linkability(
+    return LinkCounts(
         beats.sum(1).astype(np.int64), len(names) - 1, speakers, tuple(names[i] for i in heard), length, own, beats
     )
 

@@ -20,8 +20,8 @@ from veilmeter.core.intervals import cluster_interval
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models, speaker_attribute
 from veilmeter.metrics.legal.isolation import isolate
-from veilmeter.metrics.legal.linkability import KEEP, Linkability, count_better, linkability
-from veilmeter.metrics.legal.singling_out import CONVERSATIONS, SinglingOut, aims, check_sizes, without_target
+from veilmeter.metrics.legal.linkability import KEEP, LinkCounts, count_better, count_links
+from veilmeter.metrics.legal.singling_out import CONVERSATIONS, IsolationCounts, aims, check_sizes, without_target
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +29,8 @@ class InformedLinkability:
     """Linkability by an attacker who knows `attribute` of the target, beside the one who doesn't."""
 
     attribute: str
-    without: Linkability
-    knowing: Linkability
+    without: LinkCounts
+    knowing: LinkCounts
 
     def estimates(self, speakers: Sequence[int], *, intervals: bool = True) -> list[Estimate]:
         """Linkability for the attacker who knows; `extra` has the gain over the one who doesn't, paired, in points."""
@@ -50,8 +50,8 @@ class InformedSinglingOut:
     """Singling Out by an attacker who knows `attribute` of the target, beside the one who doesn't."""
 
     attribute: str
-    without: SinglingOut
-    knowing: SinglingOut
+    without: IsolationCounts
+    knowing: IsolationCounts
 
     def estimates(self, speakers: Sequence[int] | None = None, *, intervals: bool = True) -> dict[str, list[Estimate]]:
         sizes = self.knowing.sizes if speakers is None else speakers
@@ -100,7 +100,7 @@ def linkability_knowing(
     progress: Callable[[int, int], None] | None = None,
 ) -> InformedLinkability:
     """Linkability with and without knowledge of a column of the enrollment (and of the test, where it has it)."""
-    without = linkability(enroll, test, length=length, most=most, seed=seed, progress=progress)
+    without = count_links(enroll, test, length=length, most=most, seed=seed, progress=progress)
     people = models(enroll)
     [theirs] = codes(_attribute(enroll, test, attribute, people.names))
     own = _own(without)
@@ -119,7 +119,7 @@ def singling_out_knowing(
     attribute: str,
     sizes: Sequence[int],
     *,
-    without: SinglingOut,
+    without: IsolationCounts,
     predicates: int | None = None,
     seed: int = 0,
     most: int = CONVERSATIONS,
@@ -157,7 +157,7 @@ def _attribute(first: Embeddings, second: Embeddings, column: str, names: Sequen
     return values
 
 
-def _own(link: Linkability) -> NDArray[np.int64]:
+def _own(link: LinkCounts) -> NDArray[np.int64]:
     if link.own is None:
         raise InputError("Linkability was measured without saying who is who")
     return link.own

@@ -15,7 +15,7 @@ as another enrolled person's rule in a set without that person, which is the con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from typing import Any
@@ -24,10 +24,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimate import Estimate, Estimates, HasEstimates
 from veilmeter.core.intervals import cluster_error, cluster_interval, logit_t
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.legal.conversations import Conversations, conversations, models
+from veilmeter.data.formats.vectors import EmbeddingsLike, to_embeddings
+from veilmeter.metrics.legal.conversations import (
+    Conversations,
+    conversations,
+    ladder,
+    models,
+    refuse_other_dimension,
+    speakers_by_length,
+)
 from veilmeter.metrics.legal.isolation import RULES, Counts, Rule, isolate
 from veilmeter.metrics.measure import Measure, percentage_of
 
@@ -151,7 +159,7 @@ MEASURES = (
 
 
 @dataclass(frozen=True, eq=False)
-class SinglingOut:
+class IsolationCounts:
     """How often each predicate isolated somebody among N people, for every N of `sizes`.
 
     `attack` and `control` count folds (predicates x sizes x draws); `names` are the predicates' targets. `cuts` is
@@ -339,7 +347,116 @@ def chance_of_balanced_rule(others: ArrayLike, *, samples: int = 100_000) -> flo
     return float(np.mean(tests * np.exp(-tests)))
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class SinglingOut(HasEstimates):
+    """Singling Out for conversations of one or several lengths: what `singling_out` gives.
+
+    Attributes
+    ----------
+    estimates : Estimates
+        The curves of each length, in percent: attack, control, residual risk, and share of hits.
+    counts : mapping of int to IsolationCounts
+        By length, what all of it follows from.
+    """
+
+    counts: Mapping[int, IsolationCounts]
+    estimates: Estimates
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """How many utterances conversations have."""
+        return tuple(self.counts)
+
+    @property
+    def summary(self) -> str:
+        people = max(counts.people for counts in self.counts.values())
+        return f"{len(self.estimates)} points among up to {people} people, length {', '.join(map(str, self.lengths))}"
+
+    def at(self, speakers: int, length: int | None = None) -> Estimates:
+        """The estimates among so many people, for the shortest length unless one is given."""
+        wanted = self.lengths[0] if length is None else length
+        return self.estimates.filter(speakers=speakers, length=wanted)
+
+
 def singling_out(
+    enroll: EmbeddingsLike,
+    test: EmbeddingsLike,
+    *,
+    speakers: Sequence[int] = (),
+    lengths: Sequence[int] = (1,),
+    rule: Rule = "paper",
+    draws: int = 5,
+    folds: int = 10,
+    predicates: int = 495,
+    control: bool = True,
+    intervals: bool = True,
+    seed: int = 0,
+) -> SinglingOut:
+    """Measure how often an attacker's rule fits exactly one of N people.
+
+    A rule made without knowing anybody in the set isolates somebody, too: the control measures how often, and the
+    residual risk is what exceeds it.
+
+    Parameters
+    ----------
+    enroll : Embeddings, path, DataFrame, or (vectors, speakers) or (vectors, utterances, speakers)
+        Embeddings of the people whom the attacker knows; utterances are averaged per speaker.
+    test : Embeddings, path, DataFrame, or (vectors, speakers) or (vectors, utterances, speakers)
+        Embeddings of the anonymized recordings, by the same extractor.
+    speakers : sequence of int
+        Numbers of test speakers; by default round numbers up to everybody.
+    lengths : sequence of int
+        Utterances in a conversation; speakers with fewer than twice as many are left out.
+    rule : {"paper", "balanced"}
+        How the threshold is set.
+    draws : int
+        Random subsets of each size.
+    folds : int
+        Splits into calibration and test.
+    predicates : int
+        Enrolled people whose rules are tried, at most, drawn at random.
+    control : bool
+        Whether to measure the control.
+    intervals : bool
+        Whether to compute 95 % intervals, over people.
+    seed : int
+        Random seed.
+
+    Returns
+    -------
+    SinglingOut
+        The curves as `Estimates`, and the counts that they follow from.
+
+    Raises
+    ------
+    InputError
+        If the vectors have different dimensions, or too few speakers have enough utterances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> voices = np.repeat(rng.normal(size=(20, 8)), 4, axis=0)
+    >>> names = [f"s{row // 4}" for row in range(80)]
+    >>> found = singling_out((voices, names), (voices + rng.normal(size=voices.shape), names), speakers=[20])
+    >>> found.estimates.names
+    ('singling_out', 'control', 'residual_risk', 'hit_share')
+    """
+    people, tested = to_embeddings(enroll, "enrollment"), to_embeddings(test, "test")
+    refuse_other_dimension(people, tested)
+    lengths = sorted({lengths} if isinstance(lengths, int) else set(lengths))
+    points: list[Estimate] = []
+    counts: dict[int, IsolationCounts] = {}
+    for length, most in speakers_by_length(tested, lengths).items():
+        counts[length] = count_isolations(
+            people, tested, sorted(set(speakers)) or ladder(most), length=length, rule=rule, draws=draws, folds=folds,
+            predicates=predicates, seed=seed, control=control,
+        )  # fmt: skip
+        points += Estimates.of(counts[length].estimates(intervals=intervals))
+    return SinglingOut(counts, Estimates(points).sign(seed=seed))
+
+
+def count_isolations(
     enroll: Embeddings,
     test: Embeddings,
     sizes: Sequence[int] | None = None,
@@ -353,7 +470,7 @@ def singling_out(
     control: bool = True,
     most: int = CONVERSATIONS,
     progress: Callable[[int, int], None] | None = None,
-) -> SinglingOut:
+) -> IsolationCounts:
     """Singling Out among `sizes` speakers of `test`, by predicates of the people of `enroll` who are among them.
 
     Test speakers with fewer than 2 `length` utterances are left out (`dropped`); without `sizes` it is among all
@@ -386,7 +503,7 @@ def singling_out_of_scores(
     folds: int = 10,
     predicates: int | None = None,
     seed: int = 0,
-) -> SinglingOut:
+) -> IsolationCounts:
     """The same where only scores exist: `scores` has one row per enrolled speaker, one column per conversation.
 
     The measure works on dot products of predicates and conversations. A column of the matrix, taken as a vector, and
@@ -428,7 +545,7 @@ class _Isolating:
         kinds: Sequence[str],
         names: Sequence[str],
         control: bool,
-    ) -> SinglingOut:
+    ) -> IsolationCounts:
         """With the rules of these `rows` of the enrolled people, whose targets among the test speakers are given."""
         counts = self._isolate(vectors[rows], targets, control)
         chosen = None
@@ -444,7 +561,7 @@ class _Isolating:
             (theirs,) = self._isolate(vectors[chosen], targets, False)
             controlled = choose_control(self._shares(counts[1]), self._shares(theirs), chosen)
             counts[1] = theirs if controlled.outsiders else counts[1]
-        return SinglingOut(
+        return IsolationCounts(
             sizes=self.sizes,
             names=tuple(self.tested.names[t] for t in targets),
             attack=counts[0],

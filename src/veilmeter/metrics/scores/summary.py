@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, references, warning
-from veilmeter.data.scores import Scores, present
+from veilmeter.data.scores import Scores, ScoresLike, present, to_scores
 from veilmeter.metrics.calibration import Levels, groups_of_draws, levels_of, run_starts, softplus
 from veilmeter.metrics.measure import MEASURES, Measure, compute_estimates, estimate_of
 from veilmeter.metrics.scores import resampling
@@ -73,31 +73,57 @@ def values(data: ScoreSet, eer_method: str = "rocch") -> dict[str, float]:
     return {name: data.of(function) for name, function in score_functions(eer_method).items()}
 
 
-def measure_scores(
-    scores: Scores,
+def measure(
+    scores: ScoresLike,
     *,
     intervals: bool = True,
     resamples: int = 1000,
     seed: int = 0,
     eer_method: str = "rocch",
     engine: Engine | None = None,
-) -> dict[str, Estimate]:
-    """Every registered measure of scores by name: eer, cllr, min_cllr, d_ece, l_w, d_sys, tpr@fpr=... and so on
+) -> Estimates:
+    """Measure what scores disclose, by every registered measure of scores.
 
-    Without `intervals` large sets get no null level either: what remains is a few sorts' worth of time. Resamples of
-    large sets run on `engine`, if there is one. A measure of another package that fails is left out with a warning.
+    Parameters
+    ----------
+    scores : Scores, path, DataFrame, or (targets, impostors)
+        The scores; a path is a score file with the label in its fourth column, and a frame has the columns `score`
+        and `target`, perhaps `enroll_speaker` and `test_speaker`.
+    intervals : bool
+        Whether to compute 95 % intervals. Without them large sets get no chance level either.
+    resamples : int
+        Bootstrap resamples of the speakers.
+    seed : int
+        Random seed.
+    eer_method : {"rocch", "roc", "interpolated", "speechbrain"}
+        How the EER is computed.
+    engine : Engine, optional
+        Where resamples of large sets run.
 
-    >>> found = measure_scores(Scores.from_arrays([2.0, 3.0], [0.0, 1.0]), intervals=False)
+    Returns
+    -------
+    Estimates
+        By name: eer, cllr, min_cllr, d_ece, l_w, d_sys, tpr@fpr=0.01 and so on. A measure of another package that
+        fails is left out with a warning.
+
+    Raises
+    ------
+    InputError
+        If the scores can't be read, are not finite, or are all of one class.
+
+    Examples
+    --------
+    >>> found = measure(Scores.from_arrays([2.0, 3.0], [0.0, 1.0]), intervals=False)
     >>> round(found["d_ece"].value, 4), found["l_w"].extra["tag"]
     (0.7213, 'A')
     """
     measured, problems = measure_with_problems(
-        scores, intervals=intervals, resamples=resamples, seed=seed, eer_method=eer_method, engine=engine
+        to_scores(scores), intervals=intervals, resamples=resamples, seed=seed, eer_method=eer_method, engine=engine
     )
     for problem in problems:
         (reason,) = references(problem)
         warnings.warn(f"{problem.values['measure']}: {reason.id}", stacklevel=2)
-    return measured
+    return Estimates(measured.values())
 
 
 @np.errstate(over="ignore", invalid="ignore")  # scores near the largest float have no finite sums
@@ -111,7 +137,7 @@ def measure_with_problems(
     engine: Engine | None = None,
     measures: Sequence[str] | None = None,
 ) -> tuple[dict[str, Estimate], list[Finding]]:
-    """As `measure_scores`, of all registered measures or of those named, and why some gave nothing."""
+    """As `measure`, of all registered measures or of those named, and why some gave nothing."""
     entries = [entry for entry in MEASURES.of_kind("scores") if measures is None or entry.name in measures]
     functions = score_functions(eer_method, entries)
     data = SortedScores(*scores.ordered)
@@ -134,7 +160,8 @@ def measure_with_problems(
             except InputError as error:
                 reason = Reference("text", str(error))
                 problems.append(warning("measure_not_possible", measure=entry.name, reason=reason))
-    return measured, problems
+    facts = {"resamples": resamples, "seed": seed} if intervals else {"seed": seed}
+    return {name: point.sign(**facts) for name, point in measured.items()}, problems
 
 
 def _plain_estimates(entry: Measure, scores: Scores) -> dict[str, Estimate]:
@@ -149,7 +176,7 @@ def _plain_estimates(entry: Measure, scores: Scores) -> dict[str, Estimate]:
 def eer_estimate(
     scores: Scores, *, intervals: bool = True, resamples: int = 200, seed: int = 0, engine: Engine | None = None
 ) -> Estimate:
-    """The EER by itself, as `measure_scores` has it; what chance gives is known without shuffling labels: nearly 50."""
+    """The EER by itself, as `measure` has it; what chance gives is known without shuffling labels: nearly 50."""
     data, function = SortedScores(*scores.ordered), Eer()
     spread = _spread(scores, data, {"eer": function}, resamples if intervals else 0, seed, engine)
     return function_estimate("eer", function, data, scores.counts, spread=spread)

@@ -23,12 +23,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimate import Estimate, Estimates, HasEstimates
 from veilmeter.core.intervals import LEVEL, t_quantile
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import match
 from veilmeter.metrics.calibration import Groups, Pav, group, pool, sigmoid, softplus
-from veilmeter.metrics.measure import Measure, estimate_of, measure
+from veilmeter.metrics.measure import Measure, estimate_of, find_measure
 from veilmeter.metrics.similarity.spread import Spread, spread
 
 Floats = NDArray[np.float64]
@@ -98,9 +98,19 @@ def g_vd(oo: float, pp: float) -> float:
     return 10 * float(np.log10(abs(pp) / abs(oo))) if pp else float("-inf")
 
 
-@dataclass(frozen=True, eq=False)
-class Similarity:
-    """The three matrices of one set of speakers, and what follows from them."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Similarity(HasEstimates):
+    """The three matrices of one set of speakers, and what follows from them: what `similarity` gives.
+
+    Attributes
+    ----------
+    estimates : Estimates
+        DeID, G_VD and D_diag, with intervals where there are `spreads`.
+    names : tuple of str
+        The speakers, in the order of the rows and columns.
+    oo, op, pp : SimilarityMatrix
+        Original against original, original against protected, protected against protected voices.
+    """
 
     names: tuple[str, ...]
     oo: SimilarityMatrix
@@ -149,10 +159,14 @@ class Similarity:
         dominance: Floats = own - (m.sum(0) + m.sum(1) - 2 * own) / (2 * (n - 1))
         return dominance
 
-    def estimates(self, *, system: str | None = None) -> dict[str, Estimate]:
+    @cached_property
+    def estimates(self) -> Estimates:
         """DeID, G_VD and D_diag with intervals, if there are `spreads`; see `similarity_estimates`."""
+        return Estimates(similarity_estimates(self).values())
 
-        return similarity_estimates(self, system=system)
+    @property
+    def summary(self) -> str:
+        return f"{len(self.names)} speakers, {self.utterances} utterances, {self.form}, {self.pairs} pairs"
 
     def with_form(self, form: Form) -> Similarity:
         """The same scores, the other definition; without `spreads`, which hold for one form."""
@@ -546,5 +560,5 @@ def _interval(
         # It can't exceed 1, and falls short of it by factors: a symmetric interval ends too high, too often.
         factor = np.exp(min(half / (1 - value), 50.0))
         low, high = 1 - (1 - value) * factor, 1 - (1 - value) / factor
-    entry = measure(name)
+    entry = find_measure(name)
     return (max(entry.low, float(low)), min(entry.high, float(high)))

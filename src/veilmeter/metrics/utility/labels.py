@@ -18,7 +18,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import draw_people, percentile
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.inference import discriminant_views, nearest_class
-from veilmeter.metrics.measure import Measure, estimate_of, measure
+from veilmeter.metrics.measure import Measure, estimate_of, find_measure
 
 LEAST_SPEAKERS = 3  # with a value, for it to be learned from some and recognized for others
 FOLDS = 5
@@ -83,7 +83,7 @@ class LabelRecall:
         return estimate_of(
             "label_recall",
             self.value,
-            label=f"{measure('label_recall').label}: {self.name}",
+            label=f"{find_measure('label_recall').label}: {self.name}",
             interval=interval,
             null=100 / len(self.values),
             method=f"linear discriminant trained on {self.trained_on} speech of other speakers, read from {self.heard}",

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.intervals import LEVEL
-from veilmeter.metrics.measure import Measure, estimate_of, mean_over_recordings, measure
+from veilmeter.metrics.measure import Measure, estimate_of, find_measure, mean_over_recordings
 from veilmeter.metrics.utility.words import TextErrors, difference_with_interval, rate_with_interval
 
 LONGEST_LAG = 25  # frames of 16 ms, to either side
@@ -274,7 +274,7 @@ class UtilityTable:
             if known.any():
                 level = self.levels.get(_plain(name), self.level)
                 method = self.methods.get(_plain(name), "mean over recordings")
-                point = mean_over_recordings(measure(name), values[known], who[known], level=level, method=method)
+                point = mean_over_recordings(find_measure(name), values[known], who[known], level=level, method=method)
                 chance = self.by_chance.get(name)
                 if chance is not None and np.isfinite(chance[rows]).any():
                     point = point.with_(null=float(np.nanmean(chance[rows])))

@@ -17,7 +17,7 @@ from veilmeter.core.colors import GRAY
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.files import make_folder, plain, write_text
 from veilmeter.core.text import csv_cell
-from veilmeter.metrics.measure import better_direction, label_of, measure_of
+from veilmeter.metrics.measure import better_direction, label_of, measure_behind
 from veilmeter.report.figures import legal, style
 from veilmeter.report.figures.similarity import scatter
 from veilmeter.report.figures.typesetting import Typesetting
@@ -522,7 +522,7 @@ def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
 
 def _within_range(estimate: Estimate, low: float, high: float) -> tuple[float, float]:
     """Cut off where the measure ends: no share of words is below 0."""
-    entry = measure_of(estimate)
+    entry = measure_behind(estimate)
     return (low, high) if entry is None else (max(low, entry.low), min(high, entry.high))
 
 

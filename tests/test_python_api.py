@@ -1,0 +1,91 @@
+"""The public names and nothing else, objects where names are, and errors that say what the command says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import veilmeter as vm
+
+RNG = np.random.default_rng(0)
+PEOPLE, EACH = 12, 4
+NAMES = [f"s{row // EACH:02d}" for row in range(PEOPLE * EACH)]
+VOICES = np.repeat(RNG.normal(size=(PEOPLE, 8)), EACH, axis=0)
+CLEAR, HIDDEN = (VOICES + noise * RNG.normal(size=VOICES.shape) for noise in (0.3, 1.5))
+
+
+def test_dir_lists_the_public_names_and_nothing_else() -> None:
+    """In a fresh interpreter, before and after something was used."""
+    code = (
+        "import veilmeter as vm; first = dir(vm); vm.measure; vm.Results; "
+        "print(first == dir(vm) == sorted(vm.__all__), [n for n in first if n in ('Any', 'TYPE_CHECKING', 'core')])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split(maxsplit=1) == ["True", "[]\n"]
+
+
+@pytest.mark.parametrize("name", sorted(vm.__all__))
+def test_every_name_is_there_and_says_what_it_is(name: str) -> None:
+    thing = getattr(vm, name)
+    assert name == "__version__" or (thing.__doc__ or "").strip()
+
+
+def test_embeddings_are_given_in_any_form(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    vm.write_embeddings(vm.Embeddings(HIDDEN, [f"u{row}" for row in range(len(NAMES))], NAMES), tmp_path / "test.npz")
+    frame = pandas.DataFrame(HIDDEN).assign(speaker=NAMES)
+    known = vm.linkability((CLEAR, NAMES), (HIDDEN, NAMES), lengths=[1, 3])
+    assert known.lengths == (1, 3)
+    assert known.estimates.filter(speakers=12, length=3).only() == known.at(12, 3)
+    for test in (tmp_path / "test.npz", str(tmp_path / "test.npz"), frame, (HIDDEN.tolist(), NAMES)):
+        assert vm.linkability((CLEAR, NAMES), test).at(12).value == known.at(12).value
+    assert vm.singling_out((CLEAR, NAMES), frame, draws=1).at(12).names[0] == "singling_out"
+
+
+def test_embeddings_that_do_not_fit_are_refused_as_the_command_does() -> None:
+    with pytest.raises(vm.InputError, match="the enrollment has 8 dimensions and the test 5"):
+        vm.linkability((CLEAR, NAMES), (HIDDEN[:, :5], NAMES))
+    with pytest.raises(vm.InputError, match="test: a ndarray does not say who speaks"):
+        vm.linkability((CLEAR, NAMES), HIDDEN)
+    with pytest.raises(vm.InputError, match="there are 48 vectors but 3 speakers"):
+        vm.linkability((CLEAR, NAMES), (HIDDEN, NAMES[:3]))
+    with pytest.raises(vm.InputError, match="the lengths are 1"):
+        vm.linkability((CLEAR, NAMES), (HIDDEN, NAMES)).at(5, 2)
+
+
+def test_scores_are_given_in_any_form(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    targets, impostors = RNG.normal(2, 1, 20), RNG.normal(0, 1, 60)
+    wanted = vm.measure((targets, impostors), intervals=False)
+    frame = pandas.DataFrame({"score": [*targets, *impostors], "target": [True] * 20 + [False] * 60})
+    lines = [f"a{row} b{row} {score!r} {label}" for row, (score, label) in enumerate(
+        zip(frame["score"].tolist(), ["target"] * 20 + ["nontarget"] * 60, strict=True))]  # fmt: skip
+    (tmp_path / "scores.txt").write_text("\n".join(lines) + "\n")
+    for given in (vm.Scores.from_arrays(targets, impostors), frame, tmp_path / "scores.txt"):
+        assert vm.measure(given, intervals=False)["eer"].value == wanted["eer"].value
+    with pytest.raises(vm.InputError, match="a list does not say which scores are of one speaker"):
+        vm.measure([1.0, 2.0])
+    with pytest.raises(vm.InputError, match="20 target scores but 3 speakers of the test in target_speakers"):
+        vm.Scores.from_arrays(
+            targets, impostors, target_speakers=(NAMES[:20], NAMES[:3]), impostor_speakers=(["a"] * 60, ["b"] * 60)
+        )
+
+
+def test_what_several_measures_give_is_one_type() -> None:
+    found = [
+        vm.measure((CLEAR[:, 0] + 1, CLEAR[:, 1]), intervals=False),
+        vm.linkability((CLEAR, NAMES), (HIDDEN, NAMES)).estimates,
+        vm.singling_out((CLEAR, NAMES), (HIDDEN, NAMES), draws=1).estimates,
+        vm.similarity(CLEAR, HIDDEN, NAMES).estimates,
+    ]
+    assert all(type(estimates) is vm.Estimates for estimates in found)
+    assert all(len(repr(estimates)) < 1000 for estimates in found)
+    for thing in (vm.linkability((CLEAR, NAMES), (HIDDEN, NAMES)), vm.similarity(CLEAR, HIDDEN, NAMES)):
+        assert len(repr(thing)) < 200
+        assert "<table>" in thing._repr_html_()
+        assert "s03" not in repr(thing) + thing._repr_html_()
+        assert len(thing.to_frame()) == len(thing.estimates)
