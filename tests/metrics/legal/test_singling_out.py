@@ -12,13 +12,16 @@ from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings, unit
 from veilmeter.metrics.legal import isolation
 from veilmeter.metrics.legal.conversations import Conversations, conversations, models
-from veilmeter.metrics.legal.isolation import isolate, isolations
-from veilmeter.metrics.legal.singling_out import (
+from veilmeter.metrics.legal.isolation import (
     FEWEST,
     OF_OUTSIDERS,
-    PAPER_CHANCE,
     WITHOUT_TARGET,
     assign_outsiders,
+    isolate,
+    isolations,
+)
+from veilmeter.metrics.legal.singling_out import (
+    PAPER_CHANCE,
     chance,
     chance_of_balanced_rule,
     count_isolations,

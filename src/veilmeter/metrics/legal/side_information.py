@@ -19,9 +19,9 @@ from veilmeter.core.estimate import POINTS, Estimate
 from veilmeter.core.intervals import cluster_interval
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.legal.conversations import conversations, models, speaker_attribute
-from veilmeter.metrics.legal.isolation import isolate
+from veilmeter.metrics.legal.isolation import isolate, without_target
 from veilmeter.metrics.legal.linkability import KEEP, LinkCounts, count_better, count_links
-from veilmeter.metrics.legal.singling_out import CONVERSATIONS, IsolationCounts, aims, check_sizes, without_target
+from veilmeter.metrics.legal.singling_out import CONVERSATIONS, IsolationCounts, aims, check_sizes
 
 
 @dataclass(frozen=True, eq=False)
