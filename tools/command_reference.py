@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter.assessment.settings import AttackerSettings, RunOptions, Settings
+from veilmeter.assessment.statements import AnnexEntries, Recipient
 from veilmeter.cli.command import default_text, metavar, split_examples, summary
 from veilmeter.cli.main import SECTIONS
 from veilmeter.core.options import Option, all_options, options_of
@@ -22,6 +23,13 @@ OF_A_FILE = """
 In the TOML file of `assess`, options have the same names without `--` (`lengths = [1, 3]`, `no-intervals = true`), and
 relative paths are relative to the file. What is special about one attacker is in a table `[attackers.NAME]`:
 """
+OF_THE_ANNEX = """
+Entries of the annex are in a table `[annex]`, as text in your own words. What is not there stays a line to fill in:
+"""
+OF_RECIPIENTS = """
+Each recipient of the speech is a table `[[recipients]]`, which says what that recipient has:
+"""
+IN_A_FILE = ((OF_A_FILE, AttackerSettings), (OF_THE_ANNEX, AnnexEntries), (OF_RECIPIENTS, Recipient))
 HEAD = "| option | meaning | default |\n|---|---|---|\n"
 
 
@@ -48,14 +56,15 @@ def _command(name: str, module: Any) -> str:
     for title, options in _groups(declared).items():
         text += f"\n**{title}**\n\n{_table(options, _names)}"
     if RunOptions in module.OPTIONS and Settings in module.OPTIONS:
-        text += OF_A_FILE + "\n" + _table(options_of(AttackerSettings).values(), lambda option: f"`{option.name}`")
+        for introduction, kind in IN_A_FILE:
+            text += introduction + "\n" + _table(options_of(kind).values(), lambda option: f"`{option.name}`")
     return text
 
 
 def _groups(declared: Mapping[str, Option]) -> dict[str, list[Option]]:
     """The options by heading: arguments and those without a heading first."""
     groups: dict[str, list[Option]] = {"Arguments": [], "Options": []}
-    for option in declared.values():
+    for option in (option for option in declared.values() if not option.in_file):
         groups.setdefault("Arguments" if option.argument else option.group or "Options", []).append(option)
     return {title: options for title, options in groups.items() if options}
 

@@ -18,6 +18,7 @@ MEASURES = ("scores", "similarity", "linkability")
 def write_inputs(folder: Path) -> None:
     """Three runs over the same people: two systems, and one of them once more without intervals."""
     known = voices.original(10, 4, 6)
+    (folder / "statements.toml").write_text('[annex]\ncontroller = "Example Hospital"\n')
     for name, side in (("run-a", voices.partly(known)), ("run-b", voices.partly(known, seed=2, shift=1.0))):
         assess(
             known, side, out=folder / name, lengths=[1], resamples=10, measures=MEASURES, attackers=["ignorant"],

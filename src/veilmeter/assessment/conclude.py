@@ -26,7 +26,7 @@ from veilmeter.assessment.tasks import Done, TaskId, TaskKind, TaskResult
 from veilmeter.attacks.attacker import AttackerId, Success, takeovers
 from veilmeter.core.findings import Finding, about, distinct
 from veilmeter.core.option_groups import ALL, EVERY_SIZE
-from veilmeter.core.options import option_without_effect, options_of, unused_options
+from veilmeter.core.options import OptionSet, option_without_effect, options_of, unused_options
 from veilmeter.data.corpus import SIDES, SpeechRole
 from veilmeter.metrics.legal.chance import Relabeled, joint_chance
 from veilmeter.metrics.similarity.matrices import KINDS
@@ -87,11 +87,12 @@ def _system_options_without_effect(settings: Settings) -> list[Finding]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, AttackerSettings):
-        return {name: _plain(getattr(value, name)) for name in options_of(AttackerSettings)}
+    if isinstance(value, OptionSet):
+        kind: type = type(value)
+        return {name: _plain(getattr(value, name)) for name in options_of(kind)}
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
-    return list(value) if isinstance(value, tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 CURVE = "inversion-curve"

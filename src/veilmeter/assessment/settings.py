@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veilmeter.assessment.statements import Recipient, read_annex, read_recipients, refuse_route_without_recipients
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.option_groups import COMPUTATION, EVERY_SIZE, OUTPUT, Workers, parse_sizes
@@ -382,6 +383,14 @@ class Settings(CorpusReading):
         "", help="Remark at the top of the report, such as DRAFT.", group=PAGE, role="output", comparable=True,
         publishable=True, common=False, example="DRAFT",
     )  # fmt: skip
+    annex: Mapping[str, str] = declare(
+        {}, help="Entries of the annex: a table [annex].", group=PAGE, role="output", in_file=True, comparable=True,
+        publishable=True, parse=read_annex,
+    )  # fmt: skip
+    recipients: Sequence[Recipient] = declare(
+        (), help="Who may get the speech, and what they have: tables [[recipients]].", group=PAGE, role="output",
+        in_file=True, comparable=True, publishable=True, parse=read_recipients,
+    )  # fmt: skip
     seed: int = option_groups.seed()
     resamples: int = declare(
         1000, help="Bootstrap resamples for the intervals.", group=COMPUTATION, role="computation", least=2,
@@ -408,6 +417,7 @@ class Settings(CorpusReading):
         from veilmeter.attacks.attacker import ATTACKERS
         from veilmeter.attacks.backends.base import backend_kind
 
+        refuse_route_without_recipients(self.annex, self.recipients)
         if self.sets and self.vpc is None:
             raise InputError("--sets chooses among the sets of VoicePrivacy data", fix="give --vpc DATA too")
         if self.command is not None and self.system not in (None, "command"):

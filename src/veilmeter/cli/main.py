@@ -43,7 +43,8 @@ def make_function(command: Callable[[Given], None], declared: Mapping[str, Optio
         command(Given(ctx, declared))
 
     context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    run.__signature__ = inspect.Signature([context, *map(_parameter, declared.values())])  # type: ignore[attr-defined]
+    typed = [_parameter(option) for option in declared.values() if not option.in_file]
+    run.__signature__ = inspect.Signature([context, *typed])  # type: ignore[attr-defined]
     run.__doc__ = command.__doc__
     return run
 

@@ -24,6 +24,10 @@ class ReportOptions(Figures):
         "PIA tool of the CNIL).",
     )  # fmt: skip
     annex: bool = declare(False, help="Only the annex for the file: html, pdf or docx.", example=True)
+    config: Path | None = declare(
+        None, help="TOML file whose [annex] and [[recipients]] fill in the annex instead of those of the run.",
+        metavar="FILE", path=True, example="statements.toml",
+    )  # fmt: skip
     release_size: int | None = declare(
         None, help="People in the real release.", least=1, default_text="those assessed", example=5000
     )
@@ -72,6 +76,7 @@ def command(given: Given) -> None:
         threshold=threshold,
         release_size=options.release_size,
         candidates=options.candidates,
+        config=options.config,
         paper=options.paper,
     )
     print(path)

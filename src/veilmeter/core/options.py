@@ -46,11 +46,11 @@ class Option:
     `group` is its heading in the help, `common` whether `--help` shows it, or only `--help-all`. `also` are numbers
     that are accepted though out of bounds. `parse` is applied to a value from any source before its type is checked.
     `flags` are its names on the command line, if not `--name` (or `--no-name` for a flag that is on by default);
-    `argument` makes it positional. `default_text` describes a default that is computed. `path` is true if a relative
-    value is relative to the TOML file that holds it, or a function of the file's folder and the value. `tables` are the
-    options of the tables by name that it holds. `acts_when` are the conditions under which it has an effect. Runs that
-    differ in a `comparable` option may be compared, and the value of a `publishable` one may be shown to anyone.
-    `example` is the value with which the tests try it.
+    `argument` makes it positional, `in_file` leaves it to TOML files and Python. `default_text` describes a default
+    that is computed. `path` is true if a relative value is relative to the TOML file that holds it, or a function of
+    the file's folder and the value. `tables` are the options of the tables by name that it holds. `acts_when` are the
+    conditions under which it has an effect. Runs that differ in a `comparable` option may be compared, and the value of
+    a `publishable` one may be shown to anyone. `example` is the value with which the tests try it.
     """
 
     help: str
@@ -68,6 +68,7 @@ class Option:
     default_text: str = ""
     common: bool = True
     argument: bool = False
+    in_file: bool = False
     required: bool = False
     path: bool | Callable[[Path, str], str] = False
     tables: type | None = None

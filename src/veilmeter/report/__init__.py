@@ -31,6 +31,7 @@ SHOWN_IN = {
     "threshold": ("html", "pdf", "docx", "md", "latex"),
     "release_size": ("html", "pdf", "docx", "md"),
     "candidates": ("html", "pdf", "docx", "md"),
+    "config": ("html", "pdf", "docx", "md", "pia-json"),
     "paper": ("pdf", "docx"),
     "with_audio": ("html",),
     "show_ids": ("html", "pdf", "json"),
@@ -48,21 +49,24 @@ def write_report(
     threshold: float | str | None = None,
     release_size: int | None = None,
     candidates: int | None = None,
+    config: str | Path | None = None,
     paper: str | None = None,
     figures: str | Path | None = None,
     figure_formats: Iterable[str] = ("svg", "png", "pdf"),
 ) -> Path:
     """The report of a run folder, or of an `Assessment` or `Results` in memory: `html`, `pdf`, `docx` (the annex for
     the file), `md`, `latex`, `json` or `pia-json` (for the PIA tool of the CNIL); by default RUN/report.<suffix>, and
-    RUN/annex.<suffix> with `annex_only`."""
+    RUN/annex.<suffix> with `annex_only`. `config` is a settings file whose tables `[annex]` and `[[recipients]]` are
+    used instead of those that the run was made with."""
     from veilmeter.report.html import Options
-    from veilmeter.report.public import public, reported, run_key
+    from veilmeter.report.public import public, reported, run_key, with_statements
 
     limit = _percentage(threshold)
     _check(form, annex_only, paper)
     asked = {"threshold": limit, "release_size": release_size, "candidates": candidates, "paper": paper}
-    _refuse_what_is_not_shown(form, {**asked, "with_audio": with_audio or None, "show_ids": show_ids or None})
-    subject = reported(run)
+    flags = {"with_audio": with_audio or None, "show_ids": show_ids or None}
+    _refuse_what_is_not_shown(form, {**asked, **flags, "config": config})
+    subject = with_statements(reported(run), config)
     annex_only = annex_only or form == "docx"
     if subject.results.pending and (annex_only or form not in PRELIMINARY):
         raise InputError(

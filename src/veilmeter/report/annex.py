@@ -6,11 +6,12 @@ It states likelihoods and what they mean for people. Severity, acceptance and la
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
+from veilmeter.assessment.statements import SCALE, read_annex, read_recipients
 from veilmeter.attacks.attacker import plain_words
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
 from veilmeter.report.rows import THREE, CriterionRow, criterion_row, linking_of_all
@@ -18,17 +19,24 @@ from veilmeter.results.model import Results
 from veilmeter.results.verdict import LAWYER
 from veilmeter.wording import sentence, sentences
 from veilmeter.wording.english import page as words
+from veilmeter.wording.english.annex import TEXTS
 from veilmeter.wording.numbers import capitalize, count, full
 
 FILL_IN = ""
+OPTIONS = ("sign.option_1", "sign.option_2", "sign.option_3", "sign.option_4")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Cells that are empty are lines to fill in."""
+    """Cells that are empty are lines to fill in. `entries` names, row by row, the entry of the settings that the
+    second cell is; empty where it is none."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    entries: tuple[str, ...] = ()
+
+    def entry_of(self, row: int) -> str:
+        return self.entries[row] if row < len(self.entries) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,50 +47,85 @@ class Chapter:
     table: Table | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class File:
+    """What an annex is made of: a run, its first page, the day, and what the controller stated."""
+
+    results: Results
+    decision: Decision
+    created: str
+    entries: Mapping[str, str]
+
+    def entry(self, name: str) -> tuple[str, str]:
+        """A row of the table of entries: its title, and what was stated."""
+        return TEXTS[f"entry.{name}"], self.entries.get(name) or FILL_IN
+
+    def chapter(
+        self, key: str, names: Sequence[str], *paragraphs: str, rows: Sequence[tuple[str, str]] = ()
+    ) -> Chapter:
+        """A chapter of what is known and, below it, of entries."""
+        table = Table(("", ""), (*rows, *map(self.entry, names)), (*("" for _ in rows), *names))
+        return Chapter(TEXTS[f"{key}.title"], paragraphs, table=table)
+
+
+_ABOUT_THE_CONTROLLER = (
+    "controller",
+    "contact",
+    "legal_basis",
+    "article_9",
+    "people",
+    "necessity",
+    "third_countries",
+    "retention",
+)
+_SIGNED = ("officer", "decided_by", "review_date")
+
+
 def annex(results: Results, decision: Decision, created: str = "") -> tuple[Chapter, ...]:
-    """The chapters in their order."""
+    """The chapters in their order; the last one is the decision to sign."""
+    file = File(results, decision, created, read_annex(results.settings.get("annex") or {}))
     return (
-        _release(results, decision, created),
+        _release(file),
+        file.chapter("controller", _ABOUT_THE_CONTROLLER),
         _likelihood(results),
         _by_attacker(results),
-        Chapter("Limit for the risk", (decision.limit or words.NO_LIMIT,)),
+        Chapter(TEXTS["limit.title"], (decision.limit or TEXTS["limit.none"],)),
         _method(results),
         _reliance(decision),
-        _residual(results, decision),
+        _residual(file),
         Chapter(
-            "Mitigations",
-            (words.MITIGATIONS,),
+            TEXTS["mitigations.title"],
+            (TEXTS["mitigations.note"],),
             table=Table(
-                ("measure", "why", "taken? by when, by whom"),
+                (TEXTS["mitigations.measure"], TEXTS["mitigations.why"], TEXTS["mitigations.taken"]),
                 tuple((item.text, item.reason or "–", FILL_IN) for item in decision.advice),
             ),
         ),
-        Chapter("Open questions for a lawyer", items=sentences(LAWYER, "annex")),
-        _sign_off(results, decision, created),
+        Chapter(TEXTS["lawyer.title"], items=sentences(LAWYER, "annex")),
+        file.chapter("review", ("officer", "advice", "consultation", "review_date", "review_triggers", "incidents")),
+        _sign_off(file),
     )
 
 
-def _release(results: Results, decision: Decision, created: str) -> Chapter:
-    rows = [
-        ("What would be released", decision.title),
-        ("People and recordings", release_words(results) or FILL_IN),
-        ("Assessed", count(results.protocol.trial_speakers, "person", "people") + (f", {created}" if created else "")),
-        ("Anonymizer and version", anonymizer_words(results) or FILL_IN),
-        ("Purpose of the release", FILL_IN),
-        ("Recipients", FILL_IN),
-        ("Safeguards beside anonymization (contracts, access, deletion)", FILL_IN),
-    ]
-    return Chapter("The release", (f"{decision.headline} {decision.sentence}",), table=Table(("", ""), tuple(rows)))
+def _release(file: File) -> Chapter:
+    results, decision = file.results, file.decision
+    recipients = read_recipients(results.settings.get("recipients") or ())
+    assessed = count(results.protocol.trial_speakers, "person", "people")
+    rows = (
+        (TEXTS["release.what"], decision.title),
+        (TEXTS["release.amount"], release_words(results) or FILL_IN),
+        (TEXTS["release.assessed"], assessed + (f", {file.created}" if file.created else "")),
+        (TEXTS["release.anonymizer"], anonymizer_words(results) or FILL_IN),
+        (TEXTS["release.recipients"], "; ".join(recipient.name for recipient in recipients) or FILL_IN),
+    )
+    return file.chapter(
+        "release", ("route", "purpose", "form", "safeguards"), f"{decision.headline} {decision.sentence}", rows=rows
+    )
 
 
 def _likelihood(results: Results) -> Chapter:
-    return Chapter(
-        "Likelihood and severity per criterion",
-        (words.LIKELIHOOD,),
-        table=Table(
-            ("criterion", "attack", "likelihood", "severity for the people concerned"), _likelihood_rows(results)
-        ),
-    )
+    head = tuple(TEXTS[f"likelihood.{name}"] for name in ("criterion", "attack", "likelihood", "severity"))
+    return Chapter(TEXTS["likelihood.title"], (TEXTS["likelihood.note"],), table=Table(head, _likelihood_rows(results)))
 
 
 def _likelihood_rows(results: Results) -> tuple[tuple[str, ...], ...]:
@@ -109,74 +152,81 @@ def _by_attacker(results: Results) -> Chapter:
         about = plain_words(name, attacker.about)
         points = attacker.estimates.points("linkability")
         point = same_or_largest(points, linking.estimate) if linking else None
-        likelihood = "not measured"
-        if point is not None:
-            likelihood = full(point)
+        likelihood = TEXTS["attackers.not_measured"] if point is None else full(point)
         effort = "; ".join(text for text in (about.data, about.skill, about.time) if text) or "–"
         rows.append((f"{capitalize(about.who)} ({name})", effort, likelihood, FILL_IN))
     note = words.linking_note(linking.estimate) if linking else ""
+    head = ("attackers.attacker", "attackers.effort", "likelihood.likelihood", "attackers.severity")
     return Chapter(
-        "Likelihood and severity per attacker",
+        TEXTS["attackers.title"],
         (note,) if note else (),
-        table=Table(
-            ("attacker", "what it takes", "likelihood", "severity, if this attacker is realistic"), tuple(rows)
-        ),
+        table=Table(tuple(TEXTS[key] for key in head), tuple(rows)),
     )
 
 
 def _method(results: Results) -> Chapter:
     protocol = results.protocol
-    text = words.method(
-        protocol.trial_speakers, protocol.enrolled_speakers, sentence(protocol.split, "annex"), protocol.training
+    people = protocol.trial_speakers
+    text = TEXTS["method.text"].format(
+        searched=TEXTS["method.person"] if people == 1 else TEXTS["method.people"].format(count=f"{people:,}"),
+        enrolled=f"{protocol.enrolled_speakers:,}",
+        split=sentence(protocol.split, "annex"),
+        training=TEXTS.get(f"method.{protocol.training}", ""),
     )
-    return Chapter("Method", (text,))
+    return Chapter(TEXTS["method.title"], (text,))
 
 
 def _reliance(decision: Decision) -> Chapter:
     failed = tuple(
         f"{row.title}: {row.sentence} {row.meaning}".strip() for row in decision.checks if row.state == "failed"
     )
-    unmade = tuple(f"Not checked: {row.title}. {row.sentence}" for row in decision.checks if row.state == "open")
-    return Chapter("Reliance", (decision.reliance,), items=failed + unmade)
+    unmade = tuple(
+        TEXTS["reliance.not_checked"].format(check=row.title, reason=row.sentence)
+        for row in decision.checks
+        if row.state == "open"
+    )
+    return Chapter(TEXTS["reliance.title"], (decision.reliance,), items=failed + unmade)
 
 
-def _residual(results: Results, decision: Decision) -> Chapter:
+def _residual(file: File) -> Chapter:
     """In the legal sense: what remains after everything that was done."""
+    results = file.results
     others = tuple(
         f"{row.title}: {row.sentence}"
         for row in (criterion_row(results, name) for name in results.criteria)
         if row.risk and row.level in ("raised", "high")
     )
-    untested = tuple(f"Not tested: {text}" for text in not_tested(results, most=None))
+    untested = tuple(TEXTS["residual.not_tested"].format(reason=reason) for reason in not_tested(results, most=None))
     people = (sentence(results.people.finding, "annex"),)
-    return Chapter(
-        "Residual risk",
-        (words.RESIDUAL,),
-        items=people + others + untested,
-    )
+    rated = {"severity", "likelihood"} & file.entries.keys()
+    if rated and "scale" not in file.entries:
+        own = TEXTS["residual.scale"].format(scale=", ".join(SCALE))
+        file = replace(file, entries={**file.entries, "scale": own})
+    chapter = file.chapter("residual", ("severity", "likelihood", "scale"), TEXTS["residual.note"])
+    return replace(chapter, items=people + others + untested)
 
 
-def _sign_off(results: Results, decision: Decision, created: str) -> Chapter:
+def _sign_off(file: File) -> Chapter:
     """The decision to sign: the question, the limit, the three criteria, options that nobody has ticked, signatures."""
+    results, decision = file.results, file.decision
     criteria = [criterion_row(results, name) for name in THREE]
+    version = f"veilmeter {results.version}" + (f", {file.created}" if file.created else "")
     rows = (
-        ("Question", words.QUESTION, FILL_IN),
-        ("Limit for the risk", decision.limit or words.NO_LIMIT_CHOSEN, FILL_IN),
+        (TEXTS["sign.question"], TEXTS["sign.ask"], FILL_IN),
+        (TEXTS["limit.title"], decision.limit or TEXTS["sign.no_limit"], FILL_IN),
         *(
             (words.full_title(row.title, row.name), f"{capitalize(row.level_text)}. {row.text}", FILL_IN)
             for row in criteria
         ),
-        *(("☐", option, FILL_IN) for option in words.OPTIONS),
-        ("Assessed by", str(results.settings.get("assessor") or FILL_IN), FILL_IN),
-        ("Data protection officer", FILL_IN, FILL_IN),
-        ("Decided by", FILL_IN, FILL_IN),
-        ("To be assessed again before", FILL_IN, FILL_IN),
-        ("Version of this document", f"veilmeter {results.version}" + (f", {created}" if created else ""), "–"),
-        ("SHA-256 of results.json", decision.digest or FILL_IN, "–"),
+        *(("☐", TEXTS[option], FILL_IN) for option in OPTIONS),
+        (TEXTS["sign.assessed_by"], str(results.settings.get("assessor") or FILL_IN), FILL_IN),
+        *((*file.entry(name), FILL_IN) for name in _SIGNED),
+        (TEXTS["sign.version"], version, "–"),
+        (TEXTS["sign.digest"], decision.digest or FILL_IN, "–"),
     )
-    return Chapter(
-        words.TITLES["sign"], (words.NOTES["sign"],), table=Table(("", "entry", "remarks, name, date, signature"), rows)
-    )
+    entries = (*("" for _ in rows[: -2 - len(_SIGNED)]), *_SIGNED, "", "")
+    head = ("", TEXTS["sign.entry"], TEXTS["sign.remarks"])
+    return Chapter(TEXTS["sign.title"], (TEXTS["sign.note"],), table=Table(head, rows, entries))
 
 
 # --- the file that the privacy impact assessment (PIA) tool of the French authority, the CNIL, imports
@@ -208,7 +258,7 @@ def pia(results: Results, decision: Decision, created: str = "") -> dict[str, An
         "measures": [
             {
                 "id": 1,
-                "title": words.PIA_MEASURE,
+                "title": TEXTS["pia.measure"],
                 "content": _paragraphs([anonymizer_words(results), *likelihood]),
                 "placeholder": "measures.default_placeholder",
                 "created_at": at,
@@ -222,8 +272,8 @@ def pia(results: Results, decision: Decision, created: str = "") -> dict[str, An
 
 def _answers(results: Results, decision: Decision, likelihood: Sequence[str], at: str) -> list[dict[str, Any]]:
     return [
-        _answer(_PROCESSING, at, [f"{words.PIA_PROCESSING}: {decision.title}.", release_words(results)]),
-        _answer(_DATA, at, [release_words(results), words.PIA_DATA]),
+        _answer(_PROCESSING, at, [f"{TEXTS['pia.processing']}: {decision.title}.", release_words(results)]),
+        _answer(_DATA, at, [release_words(results), TEXTS["pia.data"]]),
         _answer(
             _THREATS,
             at,
@@ -238,7 +288,7 @@ def _answers(results: Results, decision: Decision, likelihood: Sequence[str], at
                 capitalize(plain_words(name, attacker.about).who) for name, attacker in results.attacks.items()
             ),
         ),
-        _answer(_MEASURES, at, items=[words.PIA_MEASURE]),
+        _answer(_MEASURES, at, items=[TEXTS["pia.measure"]]),
         _answer(
             _LIKELIHOOD,
             at,
@@ -246,7 +296,7 @@ def _answers(results: Results, decision: Decision, likelihood: Sequence[str], at
                 decision.reliance,
                 *likelihood,
                 *(f"Not tested: {text}" for text in not_tested(results, most=None)),
-                words.PIA_LIKELIHOOD,
+                TEXTS["pia.likelihood"],
             ],
         ),
     ]

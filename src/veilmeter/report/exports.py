@@ -34,6 +34,7 @@ from veilmeter.results.model import Results
 from veilmeter.results.trust import doubts
 from veilmeter.wording import sentence, sentences, text
 from veilmeter.wording.english import page as words
+from veilmeter.wording.english.annex import TEXTS
 from veilmeter.wording.english.page import NOTES, STATES, TITLES
 from veilmeter.wording.english.sections import GLOSSARY, SECTIONS
 
@@ -253,6 +254,9 @@ def _typeset(folder: Path, data: Mapping[str, Any]) -> bytes:
 
 # --- DOCX
 
+MOST_OF_A_TITLE = 60  # characters of the title of a content control: longer ones are not shown
+DATES = ("review_date",)
+
 
 def annex_docx(run: Reported, options: Options) -> bytes:
     try:
@@ -322,9 +326,50 @@ def _add_table(document: Any, content: Table) -> None:
     headed = any(content.head)
     table = document.add_table(rows=0, cols=len(content.head))
     table.style = "Table Grid"
-    for number, row in enumerate(((content.head,) if headed else ()) + content.rows):
-        for place, (cell, entry) in enumerate(zip(table.add_row().cells, row, strict=True)):
-            run = cell.paragraphs[0].add_run(clean(entry))
-            run.bold = place == 0 or (headed and number == 0)
     if headed:
+        for cell, title in zip(table.add_row().cells, content.head, strict=True):
+            cell.paragraphs[0].add_run(clean(title)).bold = True
         _repeat_on_every_page(table.rows[0])
+    for number, row in enumerate(content.rows):
+        entry = content.entry_of(number)
+        for place, (cell, written) in enumerate(zip(table.add_row().cells, row, strict=True)):
+            title = ": ".join(part for part in (row[0], content.head[place]) if part)
+            if not written or (entry and place == 1):
+                _add_control(cell.paragraphs[0], clean(written), title, entry if place == 1 else "")
+            else:
+                cell.paragraphs[0].add_run(clean(written)).bold = place == 0
+
+
+def _add_control(paragraph: Any, text: str, title: str, entry: str) -> None:
+    """A content control: a line to fill in, or an entry of the settings that can be changed. Its tag is the name of the
+    entry, so that programs find it."""
+    from docx.oxml import OxmlElement
+    from docx.oxml.ns import qn
+
+    def element(name: str, value: str | None = None) -> Any:
+        made = OxmlElement(f"w:{name}")
+        if value is not None:
+            made.set(qn("w:val"), value)
+        return made
+
+    control, properties, content = (element(name) for name in ("sdt", "sdtPr", "sdtContent"))
+    properties.append(element("alias", clean(title)[:MOST_OF_A_TITLE]))
+    properties.append(element("tag", f"annex.{entry}" if entry else "annex"))
+    run = element("r")
+    if not text:
+        properties.append(element("showingPlcHdr"))  # the word processor removes the text when somebody writes
+        look = element("rPr")
+        look.append(element("color", "767676"))
+        run.append(look)
+    kind = element("date" if entry in DATES else "text")
+    if entry in DATES:
+        kind.append(element("dateFormat", "yyyy-MM-dd"))
+    else:
+        kind.set(qn("w:multiLine"), "1")
+    properties.append(kind)
+    words_shown = element("t")
+    words_shown.text = text or TEXTS["fill_in"]
+    run.append(words_shown)
+    content.append(run)
+    control.extend((properties, content))
+    paragraph._p.append(control)

@@ -281,7 +281,7 @@ def _page_file(name: str) -> str:
 # --- what was assessed, and how to repeat it
 
 
-_NOT_SHOWN = ("seed", "title", "notice")  # which are shown elsewhere
+_NOT_SHOWN = ("seed", "title", "notice", "annex", "recipients")  # which are shown elsewhere
 
 
 def facts(results: Results) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from veilmeter.anonymizers.base import ANONYMIZERS
 from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.statements import read_statements
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.files import read_input, read_input_json, write_bytes
@@ -73,6 +74,14 @@ def reported(subject: Subject, results: Results | None = None) -> Reported:
     path = table_of(folder, results, MATRICES)
     matrices = None if path is None else read_matrices(path)
     return Reported(results=results, matrices=matrices, folder=folder, created=_day(folder), digest=_digest(folder))
+
+
+def with_statements(run: Reported, config: str | Path | None) -> Reported:
+    """The run with what the controller states in a settings file, in place of what it was assessed with."""
+    if config is None:
+        return run
+    settings = {**run.results.settings, **read_statements(config)}
+    return replace(run, results=replace(run.results, settings=settings))
 
 
 def _digest(folder: Path | None) -> str:

@@ -81,7 +81,6 @@ TITLES = {
     "next": "What to do next",
     "use": "Is it still usable?",
     "strip": "Everybody, by risk",
-    "sign": "Decision to sign",
     "overview": "The worst case, criterion by criterion",
     "checks": "Trust checks",
     "warnings": "Warnings and remarks",
@@ -101,7 +100,6 @@ TITLES = {
 NOTES = {
     "annex": "The entries of an anonymization report or a data protection impact assessment, filled in from the results. These are measurements, not a legal opinion.",
     "opinion": "Names: Opinion 05/2014 (WP216) · EDPB Guidelines 02/2026 (draft for public consultation). Dot: value; band: 95 % interval; dashed: guessing. Levels are not a legal judgment.",
-    "sign": "Measurements would support one option or speak against another; they do not decide. Nothing is ticked in advance. This is the one place to sign: the rest of the report is its evidence.",
     "undrawn": "This figure was not drawn when the page was printed.",
     "overview": "The strongest attacker that was run, for every criterion that was measured.",
     "bars": "The bar runs from 0 to the highest possible value; the dot is the measured value, the band its 95 % interval, the dashed line guessing.",
@@ -144,14 +142,6 @@ def release_count(people: int, listed: int, found: tuple[float, float, float], b
     return (RELEASE_COUNT["model"] if basis in ("model", "beyond") else "") + text
 
 
-QUESTION = "May these recordings be given to the recipients that are named in the annex, and as what?"
-OPTIONS = (
-    "Share; considered anonymous for this recipient, for the reasons given here",
-    "Share as personal data, under a contract",
-    "Do not share",
-    "Test more before deciding",
-)
-NO_LIMIT_CHOSEN = "No limit was chosen for this assessment."
 STATES = {"open": "could not be checked", "failed": "failed", "passed": "passed"}
 
 
@@ -471,42 +461,12 @@ def suffering(people: Sequence[tuple[str, float, float, int]]) -> str:
 
 # --- the annex
 
-NO_LIMIT = (
-    "No limit was chosen for this assessment. A regulator's guidance may name one: the European Medicines Agency's guidance "
-    "on Policy 0070 (EMA/90915/2016) and Health Canada's on the public release of clinical information work with a "
-    "probability of 9 % for the public release of clinical reports. Whether this figure suits recordings of voices has "
-    "to be justified."
-)  # fmt: skip
-MITIGATIONS = "Derived from the results by fixed rules; please fill in which of them are taken."
-RESIDUAL = (
-    "The risk that remains for the people concerned, from the attackers that were run and from what was not tested."
-)
-PIA_PROCESSING = "Release of anonymized recordings of speech"
-PIA_DATA = "Anonymized recordings of speech: what is left of the voices, and what is said."
-PIA_MEASURE = "Voice anonymization"
-PIA_LIKELIHOOD = "These are measurements. Please rate severity and likelihood on the scale of your organization."
-LIKELIHOOD = "The likelihood is that of the strongest attacker that was run, with its 95 % interval."
-_TRAINED = {
-    "cross-validation by speaker": "Attackers that learn were trained on other people than those they searched for. ",
-    "separate corpus": "Attackers that learn were trained on separate recordings. ",
-}
-
-
 # What attackers anonymized of the people they look for, by whose run it is.
 ANONYMIZED_BY_ATTACKERS = {
     "own run": "the attackers' own anonymizer run, made without knowing the released run's draws",
     "released run": "the released run itself: if the anonymizer draws voices at random, attackers share these draws, "
     "which is more than a stranger has (--attacker-run gives them another run)",
 }
-
-
-def method(trial_speakers: int, enrolled: int, split: str, training: str) -> str:
-    return (
-        f"{count(trial_speakers, 'person was', 'people were')} searched for among {enrolled:,} known people; their "
-        f"recordings were divided into enrollment and trials ({split}). {_TRAINED.get(training, '')}A 95 % interval shows "
-        "how far the figure would vary with other people. The technical part defines every measure; results.json contains "
-        "every number and what is needed to repeat the run."
-    )
 
 
 def linking_note(point: Estimate) -> str:

@@ -1,0 +1,91 @@
+"""The annex for the file: an officer's checklist, what the controller states, and lines to fill in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.results.sample_results import sample
+
+from veilmeter.assessment.statements import AnnexEntries
+from veilmeter.core.options import options_of
+from veilmeter.report import write_report
+from veilmeter.report.annex import FILL_IN, Chapter, annex
+from veilmeter.report.decision import decide
+from veilmeter.results.model import Results
+from veilmeter.wording.english.annex import TEXTS
+
+# What an officer expects in the file, as rows with a place for the entry.
+CHECKLIST = (
+    "Controller", "Contact", "Purpose of the release", "Recipients", "Third countries", "Legal basis", "Article 9",
+    "Categories of people", "Form of the release", "Retention", "Anonymizer and version", "Safeguards", "Necessity",
+    "Severity", "Likelihood as rated", "Scale", "Data protection officer", "Advice", "Article 36", "Decided by",
+    "To be assessed again before", "earlier assessment", "If somebody is recognized", "SHA-256 of results.json",
+)  # fmt: skip
+STATED = {"controller": "Example <Hospital>", "severity": "limited", "review_date": "2027-11-01"}
+
+
+def stating(**settings: Any) -> Results:
+    results = sample()
+    return replace(results, settings={**results.settings, **settings})
+
+
+def rows_of(chapters: tuple[Chapter, ...]) -> dict[str, tuple[str, ...]]:
+    return {row[0]: row[1:] for chapter in chapters if chapter.table for row in chapter.table.rows}
+
+
+def chapters_of(results: Results) -> tuple[Chapter, ...]:
+    return annex(results, decide(results, digest="d" * 64), "2026-11-18")
+
+
+def test_the_checklist_of_an_officer_is_covered() -> None:
+    titles = list(rows_of(chapters_of(sample())))
+    assert [wanted for wanted in CHECKLIST if not any(wanted in title for title in titles)] == []
+
+
+def test_every_entry_has_a_row_and_nothing_is_invented() -> None:
+    rows = rows_of(chapters_of(sample()))
+    for name in options_of(AnnexEntries):
+        assert rows[TEXTS[f"entry.{name}"]][0] == FILL_IN, name
+
+
+def test_what_was_stated_is_filled_in() -> None:
+    rows = rows_of(chapters_of(stating(annex=STATED, recipients=[{"name": "research partner"}])))
+    assert rows["Controller"] == ("Example <Hospital>",)
+    assert rows["To be assessed again before"][0] == "2027-11-01"
+    assert rows["Scale of severity and likelihood"][0].startswith("negligible, limited, significant, maximum")
+    assert rows["Recipients"] == ("research partner",)
+    assert rows["Contact"] == (FILL_IN,)
+
+
+def test_the_last_chapter_is_the_decision_to_sign() -> None:
+    assert chapters_of(sample())[-1].title == "Decision to sign"
+
+
+def test_lines_to_fill_in_are_controls_of_the_document(tmp_path: Path) -> None:
+    docx = pytest.importorskip("docx")
+    path = write_report(stating(annex=STATED), tmp_path / "a.docx", form="docx")
+    xml = docx.Document(str(path)).element.xml
+    controls = dict(re.findall(r'<w:tag w:val="annex\.(\w+)"/>.*?<w:t(?: [^>]*)?>([^<]*)</w:t>', xml, re.DOTALL))
+    assert set(controls) == set(options_of(AnnexEntries))
+    assert controls["controller"] == "Example &lt;Hospital&gt;"
+    assert controls["contact"] == TEXTS["fill_in"]
+    assert xml.count("<w:sdt>") == xml.count("</w:sdt>") > len(controls)
+    assert "<w:date>" in xml
+
+
+def test_lines_to_fill_in_can_be_written_into_on_the_page(tmp_path: Path) -> None:
+    page = write_report(stating(annex=STATED), tmp_path / "a.html", annex_only=True).read_text()
+    assert "Example &lt;Hospital&gt;" in page
+    assert '<div contenteditable="true" role="textbox" aria-multiline="true" aria-label="Contact"></div>' in page
+
+
+def test_a_file_may_state_it_after_the_run(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text('[annex]\ncontroller = "Later Ltd"\n')
+    before = stating(annex=STATED)
+    text = write_report(before, tmp_path / "r.md", form="md", config=tmp_path / "s.toml").read_text()
+    assert "Later Ltd" in text
+    assert "2027-11-01" not in text
