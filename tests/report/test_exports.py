@@ -19,7 +19,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.measure import MEASURES
 from veilmeter.metrics.similarity.matrices import KINDS
-from veilmeter.report import write_report
+from veilmeter.report import write_figures, write_report
 from veilmeter.report.html import Options, render, technical_sections
 from veilmeter.report.public import Reported, public, reported, run_key
 from veilmeter.results.model import Results
@@ -96,7 +96,7 @@ def test_the_annex_is_a_document_of_its_own(run: Path, tmp_path: Path) -> None:
 
 
 def test_figures_are_files_with_their_data(run: Path, tmp_path: Path) -> None:
-    write_report(run, tmp_path / "r.html", figures=tmp_path / "figures", figure_formats=("svg",))
+    write_figures(run, tmp_path / "figures", formats=("svg",))
     made = {path.name for path in (tmp_path / "figures").iterdir()}
     assert {"linkability.svg", "linkability.csv", "zebra.svg", "matrix.svg", "zoo.csv", "det.svg"} <= made
     assert (tmp_path / "figures" / "linkability.csv").read_text().startswith("attacker,speakers,length,value")

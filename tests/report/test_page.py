@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.report.conftest import HOSTILE, Opened
 
-from veilmeter.report import write_report
+from veilmeter.report import write_figures, write_report
 
 pytestmark = pytest.mark.browser
 
@@ -102,7 +102,7 @@ def test_every_figure_gives_its_data(browser: Any, report: Path) -> None:
 
 
 def test_the_matrix_gives_a_row_a_pair(browser: Any, report: Path, run: Path, tmp_path: Path) -> None:
-    write_report(run, tmp_path / "r.html", figures=tmp_path / "figures", figure_formats=())
+    write_figures(run, tmp_path / "figures", formats=())
     with Opened(browser, report) as opened:
         text = opened.page.evaluate("window.veilmeterCsv('figure-matrix')")
     rows = list(csv.DictReader(io.StringIO(text)))

@@ -19,7 +19,7 @@ from veilmeter.assessment import assess
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, as_findings
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.report import write_report
+from veilmeter.report import write_figures, write_report
 from veilmeter.report.compare import write_comparison
 from veilmeter.report.decision import anonymizer_words
 from veilmeter.report.public import TITLE, Names, public, public_results, reported
@@ -102,7 +102,8 @@ def test_the_search_finds_what_is_there(run: Path, tmp_path: Path) -> None:
     assert f'"{AGE}1"' in readable(run / "results.json")
     shown = write_report(run, tmp_path / "r.html", show_ids=True)
     assert held(shown) == [SPEAKER, NUMBER, "CANARYaccent"]
-    write_report(run, tmp_path / "r.html", show_ids=True, figures=tmp_path / "f", figure_formats=("svg",))
+    write_report(run, tmp_path / "r.html", show_ids=True)
+    write_figures(run, tmp_path / "f", formats=("svg",), show_ids=True)
     assert held(tmp_path / "f" / "zoo.csv") == [SPEAKER, NUMBER]
 
 
@@ -134,7 +135,7 @@ def test_nothing_that_a_pdf_is_set_from_holds_a_canary(
 
 
 def test_no_figure_holds_a_canary(run: Path, tmp_path: Path) -> None:
-    write_report(run, tmp_path / "r.html", figures=tmp_path / "figures", figure_formats=("svg", "png", "pdf"))
+    write_figures(run, tmp_path / "figures", formats=("svg", "png", "pdf"))
     made = sorted((tmp_path / "figures").iterdir())
     assert {path.suffix for path in made} == {".svg", ".png", ".pdf", ".csv"}
     assert [path.name for path in made if held(path)] == []

@@ -51,8 +51,6 @@ def write_report(
     candidates: int | None = None,
     config: str | Path | None = None,
     paper: str | None = None,
-    figures: str | Path | None = None,
-    figure_formats: Iterable[str] = ("svg", "png", "pdf"),
 ) -> Path:
     """The report of a run folder, or of an `Assessment` or `Results` in memory: `html`, `pdf`, `docx` (the annex for
     the file), `md`, `latex`, `json` or `pia-json` (for the PIA tool of the CNIL); by default RUN/report.<suffix>, and
@@ -93,8 +91,6 @@ def write_report(
         recordings={names[speaker]: pairs for speaker, pairs in recordings.items()},
     )
     _write(path, shown, options, form, annex_only)
-    if figures is not None:
-        _draw(shown, figures, figure_formats, options.limit)
     return path
 
 
@@ -108,24 +104,13 @@ def write_figures(
     threshold: float | str | None = None,
 ) -> None:
     """Every figure of a run's report as files in `folder`, each with its data as CSV; `setting` is for print."""
+    from veilmeter.report.figures.page import save_figures
+    from veilmeter.report.html import technical_sections
     from veilmeter.report.public import public, reported, run_key
 
     subject = reported(run)
     shown, _ = public(subject, run_key(subject.folder), show_ids=show_ids)
-    _draw(shown, folder, formats, _percentage(threshold), setting)
-
-
-def _draw(
-    shown: Reported,
-    folder: str | Path,
-    formats: Iterable[str],
-    threshold: float | None,
-    setting: Typesetting | None = None,
-) -> None:
-    from veilmeter.report.figures.page import save_figures
-    from veilmeter.report.html import technical_sections
-
-    technical = technical_sections(shown.results, shown.matrices, threshold)
+    technical = technical_sections(shown.results, shown.matrices, _percentage(threshold))
     save_figures([figure for section in technical for figure in section.figures], folder, formats, setting)
 
 
