@@ -98,7 +98,7 @@ class Recipient(OptionSet):
     name: str = declare(help="Name of the recipient, or of a group of them.")
     original_speech: bool = declare(False, help="Has original speech of people in the release, or can get it.")
     anonymizer: bool = declare(False, help="Has the anonymizer, or can run it.")
-    labels: bool = declare(False, help="Knows of some released recordings who speaks in them.")
+    labels: bool = declare(False, help="Knows the speakers of some released recordings.")
     pseudonyms: bool = declare(False, help="Sees which released recordings are by one person.")
     candidates: int | None = declare(
         None, help="People of whom the recipient has original speech.", least=2, default_text="those assessed"
