@@ -388,7 +388,7 @@ class Settings(CorpusReading):
         publishable=True, parse=read_annex,
     )  # fmt: skip
     recipients: Sequence[Recipient] = declare(
-        (), help="Who may get the speech, and what they have: tables [[recipients]].", group=PAGE, role="output",
+        (), help="Recipients of the speech, with what they have: tables [[recipients]].", group=PAGE, role="output",
         in_file=True, comparable=True, publishable=True, parse=read_recipients,
     )  # fmt: skip
     seed: int = option_groups.seed()

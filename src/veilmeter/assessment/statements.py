@@ -43,7 +43,7 @@ class AnnexEntries(OptionSet):
     article_9: str = declare("", help="Special categories of data (Article 9) and the exception relied on.")
     people: str = declare("", help="Categories of people: patients, minors, staff, ...")
     third_countries: str = declare("", help="Transfers to third countries, and safeguards for them.")
-    retention: str = declare("", help="How long original and released speech are kept.")
+    retention: str = declare("", help="Retention of original and released speech.")
     safeguards: str = declare("", help="Safeguards beside anonymization: contracts, access, deletion.")
     necessity: str = declare("", help="Necessity and proportionality.")
     route: str | None = declare(
@@ -52,14 +52,14 @@ class AnnexEntries(OptionSet):
     )  # fmt: skip
     severity: str = declare("", help="Severity for the people concerned: negligible, limited, significant or maximum.")
     likelihood: str = declare("", help="Likelihood as you rate it, on the same scale.")
-    scale: str = declare("", help="Name of your own scale of severity and likelihood, if it is another one.")
+    scale: str = declare("", help="Scale of severity and likelihood, if it is a different one.")
     officer: str = declare("", help="Data protection officer.")
     advice: str = declare("", help="Advice of the officer.")
     consultation: str = declare("", help="Whether an authority is consulted beforehand (Article 36), and why.")
-    decided_by: str = declare("", help="Who decides and signs.")
+    decided_by: str = declare("", help="Name of the person who decides and signs.")
     review_date: str = declare("", help="Date of the next assessment, such as 2027-11-30.", parse=_read_date)
     review_triggers: str = declare("", help="Events that lead to an earlier assessment.")
-    incidents: str = declare("", help="What happens if somebody is recognized: who is told, who acts.")
+    incidents: str = declare("", help="Plan for the case that somebody is recognized: who is told, who acts.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
