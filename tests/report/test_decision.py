@@ -17,7 +17,7 @@ from veilmeter.report.annex import annex
 from veilmeter.report.decision import Dots, anonymizer_words, decide, limit_finding, masthead, reliance
 from veilmeter.report.html import parameters, use_notes
 from veilmeter.report.public import Names, public_results
-from veilmeter.report.release import curves_of, release_of
+from veilmeter.report.release import curves_of, extrapolations, release_of
 from veilmeter.report.rows import criterion_row
 from veilmeter.results import trust
 from veilmeter.results.criteria import inference_criterion, linking_finding
@@ -164,6 +164,9 @@ def test_advice_follows_from_the_figures() -> None:
         results, attackers={"ignorant": attacker("ignorant", link(80.0, length=3)), "lazy-informed": informed}
     )
     assert any(item.action.code == "advice_stronger_anonymizer" for item in advice(strong))
+    isolated = {**strong.criteria, "singling_out": replace(linking, name="singling_out")}
+    codes = [item.action.code for item in advice(replace(strong, criteria=isolated))]
+    assert "advice_less_similar_voices" not in codes  # which would say the same in other words
     calm = replace(results, criteria={"linking": replace(linking, level="low")})
     assert [item.action.code for item in advice(calm)] == ["advice_assess_again"]
 
@@ -391,6 +394,15 @@ def test_a_model_finds_no_more_than_in_original_speech() -> None:
     assert (curves[0].model[-1].value, curves[0].model[-1].interval) == (71.0, (40.0, 80.0))
     curves = curves_of(replace(sample(), attackers={**base, "ignorant": attacker("ignorant", point, near)}))
     assert curves[0].model[-1].value == 20.0
+    # A figure shows the same, and nothing where the model leaves more than half of the people open.
+    unknown = high.with_(at={"speakers": 3000, "length": 1}, interval=(20.0, 95.0))
+    drawn = extrapolations(
+        replace(sample(), attackers={**base, "ignorant": attacker("ignorant", point, high, unknown)})
+    )
+    assert {name: [p.value for p in points] for name, points in drawn.items()} == {
+        "original": [71.0],
+        "ignorant": [71.0],
+    }
 
 
 def test_linking_is_one_number_and_a_group_is_named_beside_it() -> None:

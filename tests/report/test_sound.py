@@ -21,7 +21,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import Utterance
 from veilmeter.report import sound, write_report
 from veilmeter.report.compare import display_names, write_comparison
-from veilmeter.report.public import reported
+from veilmeter.report.public import pseudonyms, reported, run_key
 from veilmeter.report.sound import AUDIO_SECONDS, _find_paths, first_seconds, pairs_of, player_of
 from veilmeter.results.compare import ComparedRun, read_runs
 from veilmeter.speech.audio import write_audio
@@ -105,9 +105,12 @@ def test_every_system_is_heard_on_the_same_recordings(place: Path) -> None:
     player = player_of(runs)
     assert player.tracks == ("original", "first", "second")
     assert len(player.recordings) == 2 * len(PEOPLE)
-    assert [recording.title for recording in player.recordings[:3]] == [
-        "person 1, recording 1", "person 1, recording 2", "person 2, recording 1",
-    ]  # fmt: skip
+    # People are called as in the reports of the runs, each of which has pseudonyms of its own.
+    called = [pseudonyms(PEOPLE, run_key(place / folder)) for folder in ("made", "given")]
+    for recording in player.recordings:
+        person = next(name for name, own in called[0].items() if recording.title.startswith(f"{own}, recording "))
+        assert recording.notes[1].startswith(f"{called[0][person]} in its own report; highest risk ")
+        assert recording.notes[2].startswith(f"{called[1][person]} in its own report; highest risk ")
     pairs = [pairs_of(run) for run in runs.values()]
     originals = {name: first_seconds(pair.original) for name, pair in pairs[0].items()}
     for recording in player.recordings:
@@ -147,12 +150,11 @@ def test_few_people_and_few_seconds(place: Path, tmp_path: Path, monkeypatch: py
     run = reported(place / "made")
     listed = [person.speaker for person in run.results.people.persons]
     notes = [
-        f"this person's highest risk: {run.results.people.persons[listed.index(name)].risk.format_value()}"
-        for name in listed[:3]
+        f"highest risk {run.results.people.persons[listed.index(name)].risk.format_value()}" for name in listed[:3]
     ]
     player = player_of({"made": run})
     assert len(player.recordings) == 3 * 2
-    assert [recording.notes[1].split(" [")[0] for recording in player.recordings[::2]] == notes
+    assert [recording.notes[1].split("; ")[1].split(" [")[0] for recording in player.recordings[::2]] == notes
 
 
 def test_sound_is_put_into_a_comparison_only_where_asked_for(place: Path, run: Path, tmp_path: Path) -> None:
@@ -179,6 +181,14 @@ def test_refused_where_there_is_nothing_to_hear(run: Path, tmp_path: Path, optio
     assert not (tmp_path / "c.html").exists()
 
 
+def test_figures_are_drawn_even_if_there_is_nothing_to_hear(run: Path, tmp_path: Path) -> None:
+    page, figures = str(tmp_path / "c.html"), str(tmp_path / "figures")
+    words = ["compare", str(run), str(run), "--resamples", "10", "--report", page, "--with-audio", "--figures", figures]
+    with pytest.raises(InputError, match="no sound"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+    assert (tmp_path / "figures" / "linkability.csv").exists()
+
+
 def test_names_are_unique_without_their_folders(run: Path, tmp_path: Path) -> None:
     """Runs in folders of one name were one system on the page."""
     results = read_runs([run, run])[0].results
@@ -200,7 +210,9 @@ def test_the_comparison_plays(browser: Any, place: Path, tmp_path: Path) -> None
         first = page.locator("#listen audio").evaluate_all("all => all.map(a => a.src)")
         page.get_by_label("Recording", exact=True).select_option(index=3)
         labels = page.locator("#listen audio").evaluate_all("all => all.map(a => a.getAttribute('aria-label'))")
-        assert labels == [f"{track}, person 2, recording 2" for track in ("original", "made", "given")]
+        title = page.locator("#listen-recording option").nth(3).inner_text()
+        assert title.endswith(", recording 2")
+        assert labels == [f"{track}, {title}" for track in ("original", "made", "given")]
         assert not set(first) & set(page.locator("#listen audio").evaluate_all("all => all.map(a => a.src)"))
         page.get_by_role("button", name="Hear given").click()
         page.wait_for_function("() => document.querySelectorAll('#listen audio')[2].currentTime > 0")

@@ -104,14 +104,15 @@ def command(given: Given) -> None:
     setting = typesetting(options)
     _refuse_what_does_not_fit(options)
     drawn: list[str] = []
+    if options.figures is not None and not options.group:  # before the page, which may fail: recordings may be missing
+        from veilmeter.report.figures.page import save_system_figures
+
+        drawn += save_system_figures(options.runs, options.figures, setting=setting)
     if options.table:
         drawn += _make_table(options, form, setting, given)
     else:
         _make_comparison(options, form)
     if options.figures is not None:
-        from veilmeter.report.figures.page import save_system_figures
-
-        drawn += [] if options.group else save_system_figures(options.runs, options.figures, setting=setting)
         _note(f"Figures in {options.figures}: {', '.join(drawn) or 'none, as the runs share nothing to draw'}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from veilmeter.attacks.attacker import ATTACKERS
@@ -18,6 +18,9 @@ CLEARLY_LESS = 10.0  # percentage points: what a measure must gain to be recomme
 MUCH_LESS = 0.5  # an attacker that finds less than half of another
 
 
+_OTHER_VOICES = ("advice_stronger_anonymizer", "advice_new_voices", "advice_less_similar_voices")
+
+
 @dataclass(frozen=True, slots=True)
 class Advice:
     """`action` is what to do, `reason` the finding behind it; `criterion` is what it is for."""
@@ -31,8 +34,14 @@ def advice(results: Results) -> tuple[Advice, ...]:
     """In the order in which it should be read: first what makes the figures reliable, then what lowers the risk."""
     kept: list[Advice] = []
     for rule in RULES:
-        kept += [item for item in rule(results) if item not in kept]
+        kept += [item for item in rule(results) if item not in kept and not _is_repeated(item, kept)]
     return tuple(kept)
+
+
+def _is_repeated(item: Advice, kept: Sequence[Advice]) -> bool:
+    """One who is told to change the anonymizer need not be told in other words to change its voices."""
+    changes = item.action.code in _OTHER_VOICES and item.reason is None
+    return changes and any(other.action.code in _OTHER_VOICES for other in kept)
 
 
 def _failing(results: Results, name: str) -> Criterion | None:

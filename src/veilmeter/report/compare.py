@@ -22,7 +22,7 @@ from veilmeter.report.public import Reported, public, reported, run_key
 from veilmeter.report.release import Release, release_of
 from veilmeter.report.rows import THREE, CriterionRow, criterion_row, criterion_rows, linking_of_all
 from veilmeter.report.sound import player_of
-from veilmeter.results.compare import ComparedFigure, ComparedRun, Comparison, compare, read_runs
+from veilmeter.results.compare import ComparedRun, Comparison, compare, linking_differences, read_runs
 from veilmeter.results.criteria import inference_criterion
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Results
@@ -280,10 +280,15 @@ def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) ->
     doubted = tuple(Reference("run", system.name) for system in systems if not system.results.verdict.trustworthy)
     chosen = {"system": Reference("run", best.name), "level": level}
     unfit = Finding("best_system_unfit")
+    outdone = outdone_by(best.name, [system.name for system in systems], comparison) if rest else []
     if len(reliable) == 1:
         found = [Finding("one_system_reliable", chosen)]
-    elif surely_better(best.name, rest, [system.name for system in systems], comparison):
+    elif set(rest) <= set(outdone):
         found = [Finding("system_protects_best", chosen)]
+    elif set(rest) & set(outdone):
+        others = {True: [name for name in rest if name in outdone], False: [n for n in rest if n not in outdone]}
+        sure, unsure = (tuple(Reference("run", name) for name in others[is_sure]) for is_sure in (True, False))
+        found = [Finding("system_protects_better", {**chosen, "others": sure, "unsure": unsure})]
     else:
         named = tuple(Reference("run", system.name) for system in reliable)
         found = [Finding("no_reliable_system_better", {"systems": named}) if doubted else Finding("no_system_better")]
@@ -315,30 +320,16 @@ def trade_off(systems: Sequence[ComparedSystem]) -> tuple[Finding, ...]:
     return (Finding("trade_off", {**names, "linked": known[best][0], "words": cost}),)
 
 
-def surely_better(best: str, rest: Sequence[str], names: Sequence[str], comparison: Comparison) -> bool:
-    """Whether a sure difference of linking speaks for a system against all of `rest`; `names` in the runs' order.
-
-    Only where the attacker is the strongest against it: a weak attacker who fails says nothing about the risk. What
-    is known are differences to the first run, so that two others can't be told apart.
-    """
+def outdone_by(best: str, names: Sequence[str], comparison: Comparison) -> list[str]:
+    """The systems whose strongest attacker links significantly more recordings than that of `best`; `names` in the
+    runs' order. A weak attacker who fails says nothing about the risk, so only headlines are compared."""
     own = names.index(best)
-    figures = [
-        figure for figure, points in comparison.differences.items() if points and points[0].name == "linkability"
-    ]
-
-    def is_strongest(figure: ComparedFigure) -> bool:
-        alike = [other for other in figures if replace(other, attacker=figure.attacker) == figure]
-        values = comparison.values
-        return values[figure][own].value >= max(values[other][own].value for other in alike)
-
-    def sure(name: str, sign: int) -> bool:
-        place = names.index(name) - 1
-        points = [comparison.differences[figure][place] for figure in figures if is_strongest(figure)]
-        return any(point.extra.get("sure") and sign * point.value > 0 for point in points)
-
-    if best == names[0]:
-        return all(sure(name, 1) for name in rest)
-    return list(rest) == [names[0]] and sure(best, -1)
+    found = []
+    for (first, second), difference in linking_differences(comparison.runs).items():
+        if own in (first, second) and difference.extra.get("sure"):
+            more = difference.value if first == own else -difference.value
+            found += [names[second if first == own else first]] if more > 0 else []
+    return [name for name in names if name in found]
 
 
 def _criteria(systems: Sequence[ComparedSystem]) -> list[tuple[str, list[CriterionRow | None]]]:

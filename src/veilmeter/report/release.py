@@ -127,6 +127,19 @@ def curves_of(results: Results) -> tuple[Curve, ...]:
     return tuple(curves)
 
 
+def extrapolations(results: Results) -> dict[str, list[Estimate]]:
+    """What the model says of each attacker beyond what was measured, as a figure may show it: cut off at original
+    speech, and nothing where it leaves more than half of the people open."""
+    original = results.attackers[BASELINE].estimates if BASELINE in results.attackers else Estimates()
+    models = {BASELINE: original.points("population_linkability")} if original else {}
+    for curve in curves_of(results):
+        models[curve.attacker] = Estimates([*models.get(curve.attacker, ()), *curve.model])
+    return {
+        name: [p for p in model if p.interval is not None and p.interval[1] - p.interval[0] <= 100 * MOST_OPEN]
+        for name, model in models.items()
+    }
+
+
 def at_most(point: Estimate, ceiling: Estimate | None) -> Estimate:
     """A model's estimate, cut off at that for original speech: nobody finds more people after anonymization."""
     if ceiling is None:

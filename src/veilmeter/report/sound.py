@@ -6,6 +6,7 @@ import base64
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from veilmeter.core.errors import InputError, missing_extra
 from veilmeter.core.options import options_of
 from veilmeter.data.corpus import SIDES, CorpusReading, SpeechRole, Utterance
 from veilmeter.data.matching import match_ids
-from veilmeter.report.public import Reported
+from veilmeter.report.public import Names, Reported, names_of, run_key
 from veilmeter.results.model import Results
 
 LISTENED_PEOPLE = 8  # those most at risk with any of the systems; every recording is there once per system
@@ -63,12 +64,20 @@ class _System:
     run: Reported
     pairs: Mapping[str, Pair]
 
+    @cached_property
+    def names(self) -> Names:
+        """As in the run's own report."""
+        return names_of(self.run, run_key(self.run.folder))
+
+    def name_of(self, utterance: str) -> str:
+        return self.names.speaker(self.pairs[utterance].original.speaker)
+
     def risk_of(self, utterance: str) -> str:
         speaker = self.pairs[utterance].original.speaker
         for person in self.run.results.people.persons:
             if person.speaker == speaker:
-                risk = person.risk
-                return f"this person's highest risk: {risk.format_value()} {risk.format_interval()}".strip()
+                risk = f"{person.risk.format_value()} {person.risk.format_interval()}".strip()
+                return f"{self.name_of(utterance)} in its own report; highest risk {risk}"
         return ""
 
 
@@ -87,14 +96,14 @@ def player_of(runs: Mapping[str, Reported]) -> Player:
         raise no_sound("these runs")
     recordings = [
         HeardRecording(
-            f"person {person}, recording {number}",
+            f"{next(iter(heard.values())).name_of(utterance)}, recording {number}",
             (
                 data_uri(first[utterance].original),
                 *(data_uri(heard[name].pairs[utterance].anonymized) if name in heard else "" for name in runs),
             ),
             ("", *(heard[name].risk_of(utterance) if name in heard else "no recordings in this run" for name in runs)),
         )
-        for person, utterances in enumerate(_choose(list(heard.values())), 1)
+        for utterances in _choose(list(heard.values()))
         for number, utterance in enumerate(utterances, 1)
     ]
     return Player((ORIGINAL, *runs), tuple(recordings))

@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, TypeVar
@@ -29,6 +30,7 @@ from veilmeter.metrics.measure import is_headline, label_of
 from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.resampling import Replicates, common_draws
 from veilmeter.metrics.scores.summary import replicates_of, shape_of
+from veilmeter.results.criteria import strongest
 from veilmeter.results.levels import ALPHA, holm
 from veilmeter.results.model import AttackerResult, LinkedPerson, Part, Results
 from veilmeter.results.run_folder import read_results, table_of
@@ -98,12 +100,7 @@ def pair_trials(runs: Sequence[tuple[Path, Results, str]], resamples: int, seed:
     known = [holder for holder in holders if holder is not None]
     if len(known) < len(runs):
         return None
-    people: list[dict[tuple[int, int], list[LinkedPerson]]] = []
-    for holder in known:
-        rows: dict[tuple[int, int], list[LinkedPerson]] = {}
-        for row in holder.people:
-            rows.setdefault((row.length, row.among), []).append(row)
-        people.append(rows)
+    people = [_by_point(holder) for holder in known]
     given = any(holder.source == "scores" for holder in known)
     sets = [] if given else [_scores(folder, results, attacker) for folder, results, attacker in runs]
     replicates = []
@@ -113,6 +110,32 @@ def pair_trials(runs: Sequence[tuple[Path, Results, str]], resamples: int, seed:
                 return PairedTrials((), tuple(people))
             replicates.append(replicates_of(scores, SortedScores(*scores.ordered), resamples, seed))
     return PairedTrials(tuple(replicates), tuple(people))
+
+
+def _by_point(holder: AttackerResult) -> dict[tuple[int, int], list[LinkedPerson]]:
+    """How often each speaker is linked, by length and number of people."""
+    rows: dict[tuple[int, int], list[LinkedPerson]] = {}
+    for row in holder.people:
+        rows.setdefault((row.length, row.among), []).append(row)
+    return rows
+
+
+def linking_differences(runs: Sequence[ComparedRun]) -> dict[tuple[int, int], Estimate]:
+    """Of every two runs (by their numbers) how many more recordings the strongest attacker links in the second than
+    in the first: the figures of their headlines, with Holm's rule over all pairs."""
+    cases = {number: case for number, run in enumerate(runs) if (case := strongest(run.results)) is not None}
+    alike = same_trials(runs)
+    differences: dict[tuple[int, int], list[Estimate]] = {}
+    for first, second in combinations(cases, 2):
+        pair = [cases[first], cases[second]]
+        people = [
+            _by_point(runs[number].results.attackers[case.attacker])
+            for number, case in zip((first, second), pair, strict=True)
+        ]
+        trials = PairedTrials((), tuple(people)) if alike else None
+        figure = difference_of(pair[0].estimate, pair[1].estimate, trials, 1, runs[second].name)
+        differences[first, second] = [figure]
+    return {pair: points[0] for pair, points in sure_by_holm(differences).items()}
 
 
 def _scores(folder: Path, results: Results, attacker: str) -> Scores | None:

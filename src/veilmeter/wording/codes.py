@@ -483,6 +483,14 @@ declare("advice_assess_again")
 declare("systems_find", systems=tuple[Reference, ...], shares=tuple[Estimate, ...])
 declare("no_system_reliable", slot="recommendation")
 declare("one_system_reliable", slot="recommendation", system=Reference, level=str)
+declare(
+    "system_protects_better",
+    slot="recommendation",
+    system=Reference,
+    level=str,
+    others=tuple[Reference, ...],
+    unsure=tuple[Reference, ...],
+)
 declare("system_protects_best", slot="recommendation", system=Reference, level=str)
 declare("no_system_better", slot="recommendation")
 declare("no_reliable_system_better", slot="recommendation", systems=tuple[Reference, ...])

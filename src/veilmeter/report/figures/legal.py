@@ -244,7 +244,6 @@ def _continuation(of: Callable[..., Any], dash: Any, color: Any, tip: list[Any])
     """The extrapolation of a model; its line starts at the last measured point, so that there is no gap."""
     import altair as alt
 
-    far = of(BEYOND)
     joined = (
         of(MEASURED, BEYOND)
         .transform_calculate(reach=f"datum.kind === '{MEASURED}' ? datum.speakers : 0")
@@ -252,10 +251,11 @@ def _continuation(of: Callable[..., Any], dash: Any, color: Any, tip: list[Any])
         .transform_filter(f"datum.kind === '{BEYOND}' || datum.speakers === datum.end")
         .transform_calculate(kind=f"'{BEYOND}'")
     )
+    fan = joined.transform_filter("isValid(datum.low)")
     return [
+        fan.mark_area(opacity=0.1).encode(y=alt.Y("low:Q"), y2="high:Q", color=color),
         joined.mark_line(strokeWidth=1.5).encode(strokeDash=dash, color=color),
-        far.mark_rule(strokeWidth=1.5).encode(y=alt.Y("low:Q"), y2="high:Q", color=color),
-        far.mark_point(size=45, strokeWidth=2, fill="white").encode(color=color, tooltip=tip),
+        of(BEYOND).mark_point(size=30, strokeWidth=1.5, fill="white", opacity=1).encode(color=color, tooltip=tip),
     ]
 
 

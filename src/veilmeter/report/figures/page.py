@@ -21,6 +21,7 @@ from veilmeter.metrics.measure import better_direction, label_of, measure_behind
 from veilmeter.report.figures import legal, style
 from veilmeter.report.figures.similarity import scatter
 from veilmeter.report.figures.typesetting import Typesetting
+from veilmeter.report.release import extrapolations
 from veilmeter.report.rows import linking_of_all
 from veilmeter.results.compare import read_runs
 from veilmeter.results.model import AttackerResult, Results
@@ -133,7 +134,8 @@ def section_figures(section: str, results: Results, limit: float | None) -> list
     """The figures of one section, in their order; none where nothing was measured."""
     curves = {name: attacker.estimates for name, attacker in results.attackers.items()}
     if section == "linking":
-        figures = [curves_figure(curves, "linkability", limit=limit, floor=text_floor_curve(results.channels))]
+        floor, beyond = text_floor_curve(results.channels), extrapolations(results)
+        figures = [curves_figure(curves, "linkability", limit=limit, floor=floor, beyond=beyond)]
     elif section == "singling_out":
         figures = [curves_figure(curves, "singling_out")]
     elif section == "disclosure":
@@ -154,13 +156,18 @@ def curves_figure(
     limit: float | None = None,
     who: str = "attacker",
     floor: Sequence[Estimate] = (),
+    beyond: Mapping[str, Sequence[Estimate]] | None = None,
 ) -> Figure | None:
-    """The curves of all attackers (or systems), drawn as in the paper's figure; `floor` is what words alone link."""
-    beyond = "population_linkability" if name == "linkability" else ""
-    measures = [key for key in (name, "control", beyond) if key]
-    curves = {attacker: {key: points.points(key) for key in measures} for attacker, points in estimates.items()}
+    """The curves of all attackers (or systems), drawn as in the paper's figure; `floor` is what words alone link,
+    `beyond` what a model says of larger numbers of people."""
+    curves: dict[str, dict[str, Sequence[Estimate]]] = {
+        attacker: {key: points.points(key) for key in (name, "control")} for attacker, points in estimates.items()
+    }
+    for attacker, points in (beyond or {}).items():
+        if attacker in curves:
+            curves[attacker][legal.BEYOND] = points
     level = legal.GUESSING if name == "linkability" else legal.CONTROL
-    rows = legal.curve_rows(curves, name, levels=(level,), beyond=beyond)
+    rows = legal.curve_rows(curves, name, levels=(level,), beyond=legal.BEYOND)
     measured = [row for row in rows if row["kind"] == legal.MEASURED]
     if not measured:
         return None
@@ -183,7 +190,10 @@ def curves_figure(
     if limit is not None:
         caption += f" The magenta line is the limit, {limit:g} %."
     if any(row["kind"] == legal.BEYOND for row in rows):
-        caption += " Dotted continuations are extrapolated by a model and as uncertain as the bars at their points."
+        caption += (
+            " Dotted continuations are extrapolated by a model; the fan around them is their 95 % interval. They end where "
+            "it leaves more than half of the people open."
+        )
     alt_text = f"{title} against the number of people. " + _in_words(measured, rows, who)
     return Figure(name.replace("_", "-"), title, caption, alt_text, chart)
 
@@ -426,7 +436,8 @@ def _linkability(systems: Mapping[str, Results]) -> Figure | None:
         if "linking" in results.criteria and results.criteria["linking"].attacker in results.attackers
     }
     floor = next(filter(None, (text_floor_curve(results.channels) for results in systems.values())), [])
-    figure = curves_figure(worst, "linkability", who="system", floor=floor)
+    beyond = {name: extrapolations(systems[name]).get(systems[name].criteria["linking"].attacker, []) for name in worst}
+    figure = curves_figure(worst, "linkability", who="system", floor=floor, beyond=beyond)
     return figure and Figure(
         figure.id,
         "Linkability by the strongest attacker",

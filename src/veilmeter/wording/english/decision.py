@@ -281,10 +281,22 @@ WORDS.say(
     "system_protects_best",
     "Among the systems whose figures can be relied on, {system} leaves the lowest risk ({level}).",
 )
+
+
+@WORDS.words("system_protects_better")
+def _system_protects_better(
+    system: Reference, level: str, others: tuple[Reference, ...], unsure: tuple[Reference, ...]
+) -> str:
+    return (
+        f"{shown(system)} leaves the lowest risk ({level}): its strongest attacker links significantly fewer recordings "
+        f"than with {few(list(map(shown, others)))}. The difference to {few(list(map(shown, unsure)))} may be chance."
+    )
+
+
 WORDS.say(
     "no_system_better",
-    "None of them lets its strongest attacker link significantly fewer recordings than all the others do; single rows of "
-    "the table of differences may still be significant.",
+    "The best of them is not significantly better than any other in how many recordings its strongest attacker links; "
+    "single rows of the table of differences may still be significant.",
 )
 
 

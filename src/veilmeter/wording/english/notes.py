@@ -104,7 +104,8 @@ def _diagonal_stays(
         else "Speakers most similar to their original (diagonal of OP)"
     )
     rows = zip(speakers, diagonals, animals, strict=False)
-    return f"{title}: {', '.join(f'{shown(who)} ({own:.3f}, {animal})' for who, own, animal in rows)}"
+    listed = [f"{shown(who)} ({own:.3f}{f', {animal}' if every_speaker else ''})" for who, own, animal in rows]
+    return f"{title}: {', '.join(listed)}"
 
 
 @WORDS.words("animals_frequent")
@@ -119,7 +120,10 @@ def _animals_frequent(
     listed = [
         f"{count} {animal}s in {kind} (chance {mean:.1f}, p {chance:.2g})" for kind, animal, count, mean, chance in rows
     ]
-    return f"Animals more frequent than chance: {'; '.join(listed)}"
+    return (
+        f"More frequent than chance: {'; '.join(listed)}. The animals are terms of speaker recognition for how scores "
+        "behave, not for what people are like."
+    )
 
 
 WORDS.say(
