@@ -356,6 +356,17 @@ def test_the_headline_is_not_the_luckiest_figure() -> None:
     assert abs(np.mean(shown) - 50) < 2  # the mean of 150 varies by 0.7
 
 
+def test_the_criterion_tells_the_figure_of_the_headline() -> None:
+    """One question has one answer: a reader who sees 68 and 70 of 100 believes neither."""
+    hits = np.random.default_rng(1).binomial(3, 0.5, (5, 20))
+    results = conclude(measured(**{f"a{number}": of_people(row) for number, row in enumerate(hits)}), FINE)
+    chosen = strongest(results)
+    assert chosen is not None
+    assert chosen.estimate.value < max(of_people(row).estimates.points("linkability")[0].value for row in hits)
+    assert results.criteria["linking"].estimate == chosen.estimate
+    assert results.criteria["linking"].finding in results.verdict.headline
+
+
 def test_an_attacker_that_is_always_strongest_keeps_its_figure() -> None:
     results = measured(weak=of_people(np.ones(20)), strong=of_people(np.full(20, 3)))
     chosen = strongest(results)

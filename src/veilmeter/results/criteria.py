@@ -191,6 +191,9 @@ def linking(results: Results) -> Criterion | None:
     suspects = _suspects(results) if level == "low" else 0
     if suspects:
         level = "unknown"
+    everybody = strongest(results) if level != "unknown" and not worst.group else None
+    if everybody is not None and _people(everybody) == _people(worst):
+        worst = everybody  # one figure for one question, here and in the headline
     estimate = worst.estimate
     luckiest = results.chance.best_link if results.chance is not None and not worst.group else None
     needed = needed_to_settle(results, estimate, suspects) if level == "unknown" else None

@@ -95,17 +95,15 @@ def _headline(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]
 def _worst_case(results: Results, worst: Criterion) -> Iterator[Finding]:
     """Of linking first what holds for everybody, then the worst case, where it is that of a group or a smaller set."""
     everybody = strongest(results) if worst.name == "linking" and worst.level != "unknown" else None
-    if everybody is None:
-        yield worst.finding
-        return
-    original = same_point(results, everybody)
-    finding = linking_finding(worst.level, everybody.estimate, everybody.attacker, {}, original)
-    luckiest = worst.finding.values.get("luckiest")
-    if isinstance(luckiest, float) and everybody.estimate.value <= luckiest:
-        finding = replace(finding, values={**finding.values, "luckiest": luckiest})
-    yield finding
-    if worst.group or worst.estimate.at.get("speakers") != everybody.estimate.at.get("speakers"):
-        yield worst.finding
+    same_people = everybody is None or worst.estimate.at.get("speakers") == everybody.estimate.at.get("speakers")
+    if everybody is not None and (worst.group or not same_people):
+        original = same_point(results, everybody)
+        finding = linking_finding(worst.level, everybody.estimate, everybody.attacker, {}, original)
+        best_link = results.chance.best_link if results.chance is not None else None
+        if best_link is not None and everybody.estimate.value <= best_link:
+            finding = replace(finding, values={**finding.values, "luckiest": best_link})
+        yield finding
+    yield worst.finding
 
 
 def _remarks(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]:
