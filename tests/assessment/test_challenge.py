@@ -268,3 +268,23 @@ def test_by_toml_and_python(place: Path) -> None:
     assert assessment.results.attackers["ignorant"].estimates["eer"].value == expected
     with pytest.raises(InputError, match="call assess_challenge"):
         assess(settings=settings)
+
+
+def test_training_speech_as_distractors(place: Path) -> None:
+    """Further enrolled people raise the number to choose from, and change no trial of the challenge."""
+    vpc.challenge_2024(place)
+    words = ("--vpc=data", f"--suffix={SUFFIX}", "--sets=libri_test", "--attackers=lazy-informed")
+    eers = {}
+    for out, more in (("out", ()), ("more", (f"--distractors=train-clean-360{SUFFIX}",))):
+        ran = run(*words, f"--out={out}", *more)
+        assert ran.exit_code == 0, ran.output
+        found = json.loads(Path(out, "libri_test_trials_f", "results.json").read_text())
+        eers[out] = found["attackers"]["lazy-informed"]["estimates"]["eer"]["value"]
+    assert eers["out"] == eers["more"]
+    assert found["protocol"]["details"]["distractors"] == 6
+    assert found["protocol"]["enrolled_speakers"] == len(vpc.FEMALE) + 6
+    curve = found["attackers"]["lazy-informed"]["estimates"]["linkability"]
+    assert max(point["speakers"] for point in curve) == len(vpc.FEMALE) + 6
+    wrong = run(*words, "--out=wrong", "--distractors=nobody")
+    assert isinstance(wrong.exception, InputError)
+    assert "--distractors nobody: there is no such folder" in str(wrong.exception)

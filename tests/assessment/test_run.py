@@ -397,3 +397,27 @@ def test_kept_vectors_do_not_make_the_rest_look_quick(monkeypatch: pytest.Monkey
     log = StageLog(told.append, lambda title: nullcontext())
     log.expect({Stage.UTILITY: 60.0}, spent=1000.0, workers=1)
     assert told == ["about 30 s left; 0 s until the first verdict, or with --no-utility"]
+
+
+def test_distractors_are_enrolled_on_both_sides_and_never_tried() -> None:
+    """Linkability among everybody is that of the same people as a list of enrolled ones; the trials are the same."""
+    few: dict[str, Any] = {"lengths": [1], "measures": ["scores", "linkability"], "intervals": False}
+    few |= {"attackers": ["ignorant", "lazy-informed"], "resamples": 5}
+    hidden = voices.partly(OTHERS, seed=0)
+    alone = assess(ORIGINAL, PARTLY, **few).results
+    more = assess(ORIGINAL, PARTLY, distractors=hidden, distractors_original=OTHERS, **few).results
+    assert more.protocol.details["distractors"] == 14
+    assert (more.protocol.enrolled_speakers, more.protocol.trial_speakers) == (30, 16)
+    assert more.protocol.trial_utterances == alone.protocol.trial_utterances
+    for name in ("ignorant", "lazy-informed"):
+        few_people, everybody = (r.attackers[name].estimates.points("linkability") for r in (alone, more))
+        assert everybody.sort_by("speakers")[-1].at["speakers"] == 30
+        assert everybody.sort_by("speakers")[-1].value <= few_people.sort_by("speakers")[-1].value
+        assert everybody[0].n["conversations"] == few_people[0].n["conversations"]
+    assert any(
+        "14 distractors (70 recordings) are enrolled" in text for text in sentences(more.remarks + more.warnings)
+    )
+    with pytest.raises(InputError, match="give --distractors-original too"):
+        assess(ORIGINAL, PARTLY, distractors=hidden, **few)
+    with pytest.raises(InputError, match="'s000' is a distractor and assessed, and so are 15 more"):
+        assess(ORIGINAL, PARTLY, distractors=PARTLY, distractors_original=ORIGINAL, **few)

@@ -24,6 +24,7 @@ def write_inputs(folder: Path) -> None:
         "known": known, "hidden": voices.partly(known), "again": voices.partly(known, seed=2),
         "turned": voices.partly(known.with_vectors(-known.vectors)),
         "other": other, "other-hidden": voices.partly(other, seed=1),
+        "far": voices.original(5, EACH, DIMENSION, seed=5, prefix="d"),
     }  # fmt: skip
     for name, side in sides.items():
         write_embeddings(side, folder / f"{name}.npz")

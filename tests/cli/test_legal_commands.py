@@ -189,3 +189,29 @@ def test_each_person_and_the_population_say_how(folder):
     page = found("singling-out", *people, "--speakers", "20", "--draws", "1")
     for curve in page["estimates"].values():
         assert all(point["method"] and point["null"] is not None for point in curve)
+
+
+def test_distractors_are_further_enrolled_people(folder, tmp_path):
+    """The same as an enrollment that holds them; their attributes count."""
+    x = voices()
+    enroll = [(s, u) for s in range(30) for u in range(10)]
+    further = [(s, u) for s in range(30, 60) for u in range(10)]
+    for name, rows in (("people", enroll), ("further", further)):
+        gender = ["fm"[s % 2] for s, _ in rows]
+        vectors = [x[s, u] for s, u in rows]
+        e = Embeddings(vectors, [f"{s}-{u}" for s, u in rows], [f"s{s}" for s, _ in rows], {"gender": gender})
+        write_embeddings(e, tmp_path / f"{name}.npz")
+    test = ("--test", folder / "test2.npz", "--attribute", "gender", "--no-intervals")
+    for command, sizes in (("linkability", "30,60"), ("singling-out", "20,30")):
+        whole = found(command, "--enroll", folder / "enroll.npz", *test, "--speakers", sizes)
+        parts = found(
+            command, "--enroll", tmp_path / "people.npz", *test, "--speakers", sizes,
+            "--distractors", tmp_path / "further.npz",
+        )  # fmt: skip
+        assert parts["estimates"] == whole["estimates"]
+        assert parts["inputs"]["distractors"][0]["speakers"] == 30
+    alone = found("linkability", "--enroll", tmp_path / "people.npz", *test, "--speakers", 30)
+    assert alone["estimates"]["linkability"][0]["n"]["impostors"] == 29
+    both = run("linkability", "--enroll", folder / "enroll.npz", *test, "--distractors", tmp_path / "further.npz")
+    assert both.returncode == 2
+    assert "'s30' is a distractor and enrolled, and so are 29 more" in both.stderr

@@ -16,7 +16,7 @@ import numpy as np
 from veilmeter.assessment.inputs import InputReader, RunAudio, enrollment_of, match_runs, run_name
 from veilmeter.assessment.protocol import Protocol
 from veilmeter.assessment.settings import Settings, attacker_names
-from veilmeter.assessment.speech import Speech, merge
+from veilmeter.assessment.speech import Speech, merge, side_vectors
 from veilmeter.assessment.tasks import Stage
 from veilmeter.attacks.attacker import ATTACKERS
 from veilmeter.attacks.material import AttackerRun, EnrollmentCopies, NotPossibleError
@@ -24,7 +24,7 @@ from veilmeter.attacks.vector_attackers import AdaptedAttacker
 from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
-from veilmeter.data.corpus import SIDES, Corpus, SpeechRole
+from veilmeter.data.corpus import Corpus, SpeechRole
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
 from veilmeter.speech.extractors.base import extractor_label
@@ -170,7 +170,7 @@ def _experiment_by(spec: str, reader: InputReader, base: Experiment, runs: Seque
         speech = reader.read(role, list(reader.speech[role].corpora), extractor=spec)
         assert speech is not None
         again[role] = speech
-    matched = match(*(again[side].embeddings for side in SIDES))
+    matched = match(*side_vectors(again))
     _require_cover(base.matched, matched, spec)
     extracted = []
     for number, run in enumerate(runs, 1):
@@ -250,7 +250,9 @@ def _tune_extractor(
             offline=settings.offline,
             progress=progress,
         )
-        released = _extract(assessed.corpora, done.spec, engine, settings)
+        further = reader.speech.get(SpeechRole.DISTRACTORS)
+        corpora = assessed.corpora + (further.corpora if further is not None else ())
+        released = _extract(corpora, done.spec, engine, settings)
         again = [
             replace(run.run, vectors=_extract(run.corpora, done.spec, engine, settings)) for run in runs if run.corpora
         ]

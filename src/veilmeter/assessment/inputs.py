@@ -34,7 +34,7 @@ from veilmeter.attacks.material import AttackerRun, DrawLevel
 from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.findings import Finding, file_reference, warning
-from veilmeter.data.corpus import SpeechRole
+from veilmeter.data.corpus import FURTHER, SpeechRole
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.layouts import locate
 from veilmeter.data.matching import Matched, match
@@ -101,6 +101,28 @@ class InputReader:
         if speech is not None:
             details = anonymizer_facts([corpus.root for corpus in speech.corpora], self.settings)
             self._keep(replace(speech, facts=replace(speech.facts, details=details)))
+        self._read_distractors(made_here=self.sources.get(SpeechRole.ANONYMIZED) is None)
+
+    def _read_distractors(self, *, made_here: bool) -> None:
+        """Both sides of the people who are enrolled and never tried."""
+        given = {role: self.sources.get(role) for role in FURTHER.values()}
+        missing = [role for role, source in given.items() if source is None]
+        if len(missing) == len(given):
+            return
+        if missing and not (made_here and missing == [SpeechRole.DISTRACTORS]):
+            options = {role: f"--{role.replace('_', '-')}" for role in given}
+            there = next(options[role] for role in given if role not in missing)
+            raise InputError(
+                f"{there} is one side of the distractors: some attackers enroll original speech, others anonymized",
+                fix=f"give {options[missing[0]]} too",
+            )
+        self._keep(self.read(SpeechRole.DISTRACTORS_ORIGINAL, given[SpeechRole.DISTRACTORS_ORIGINAL]))
+        released = given[SpeechRole.DISTRACTORS]
+        if released is None:
+            with self.log.progress("anonymizing the distractors") as progress:
+                corpora = self.speech[SpeechRole.DISTRACTORS_ORIGINAL].corpora
+                released = [self._system().release(corpus, progress) for corpus in corpora]
+        self._keep(self.read(SpeechRole.DISTRACTORS, released))
 
     def read_training(self) -> None:
         """Training speech; the anonymized one is made where only the original one and the anonymizer were given."""
@@ -253,6 +275,8 @@ class InputReader:
 
     def _original_recordings(self) -> tuple[Corpus, ...]:
         corpora = self.speech[SpeechRole.ORIGINAL].corpora
+        if SpeechRole.DISTRACTORS_ORIGINAL in self.speech:
+            corpora += self.speech[SpeechRole.DISTRACTORS_ORIGINAL].corpora
         if not corpora:
             raise InputError(
                 f"{NEEDS_RECORDINGS}, and the original speech is vectors", fix="give recordings, or --attacker-run"

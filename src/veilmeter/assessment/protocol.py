@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +21,8 @@ from veilmeter.results.model import ProtocolFacts
 class Protocol:
     """Utterance ids for enrollment and for trials, disjoint. `key` holds the trials of a key as (enrolled speaker,
     utterance) where one was given; without, every enrolled speaker is compared with every trial utterance. `eer_rules`
-    are further rules that the EER is measured by, and `common_trials` says that score files may lack trials."""
+    are further rules that the EER is measured by, `common_trials` says that score files may lack trials, and
+    `distractors` counts the enrolled people who were given to be mistaken for others."""
 
     enrollment: tuple[str, ...]
     trials: tuple[str, ...]
@@ -31,6 +32,7 @@ class Protocol:
     findings: tuple[Finding, ...] = ()
     eer_rules: tuple[str, ...] = ()
     common_trials: bool = False
+    distractors: int = 0
 
     def mask(self, enrolled: Sequence[str], utterances: Sequence[str]) -> NDArray[np.bool_] | None:
         """Which cells of (enrolled speakers x trial utterances) are trials."""
@@ -60,6 +62,7 @@ class Protocol:
                 "speakers": len(enrolled | tried),
                 "speakers_in_both": len(enrolled & tried),
                 "key": None if self.key is None else len(self.key),
+                "distractors": self.distractors,
             },
         )
 
@@ -108,9 +111,19 @@ def make_protocol(
     found_near: Sequence[str | Path] = (),
     seed: int = 0,
     given: GivenProtocol | None = None,
+    distractors: Collection[str] = (),
 ) -> Protocol:
     """As it was given, or from lists where they are given or lie with the data (as in the VoicePrivacy layout), else by
-    a seeded split."""
+    a seeded split. All recordings of `distractors` are enrollment."""
+    if distractors:
+        is_further = np.array([speaker in distractors for speaker in embeddings.speakers])
+        protocol = make_protocol(
+            embeddings.take(~is_further), enroll=enroll, trials=trials, found_near=found_near, seed=seed, given=given
+        )
+        further = tuple(embeddings.utterances[is_further])
+        people = len(set(embeddings.speakers[is_further]))
+        findings = (*protocol.findings, Finding.of("distractors_enrolled", count=people, recordings=len(further)))
+        return replace(protocol, enrollment=protocol.enrollment + further, findings=findings, distractors=people)
     split = Finding.of("split_by_lists", found=False)
     if not enroll and not trials and given is None:
         enroll, trials = lists_near(found_near)

@@ -35,10 +35,12 @@ from veilmeter.assessment.settings import SOURCES, Facts, RunOptions, Settings, 
 from veilmeter.assessment.speech import (
     Speech,
     as_list,
+    distractors_of,
     folders_near,
     join_corpora,
     refuse_missing_files,
     refuse_mixtures,
+    side_vectors,
     write_left_out,
 )
 from veilmeter.assessment.tasks import (
@@ -98,9 +100,10 @@ def assess(
     """Assess an anonymizer from original and anonymized speech of the same utterances.
 
     Every source (`original`, `anonymized`, and as options `attacker_run`, `train_original`, `train_anonymized`,
-    `train_similar`) is a path (a corpus of audio, or embeddings), a `Corpus`, an `Embeddings`, arrays as `(vectors,
-    speakers)` or `(vectors, utterances, speakers)`, or a list of these. The other options are those of the command, by
-    the same names. With `out`, everything is written there, and an interrupted run is continued.
+    `train_similar`, `distractors`, `distractors_original`) is a path (a corpus of audio, or embeddings), a `Corpus`, an
+    `Embeddings`, arrays as `(vectors, speakers)` or `(vectors, utterances, speakers)`, or a list of these. The other
+    options are those of the command, by the same names. With `out`, everything is written there, and an interrupted run
+    is continued.
     A source that is given beside `settings` replaces the one they name. `protocol` says who is enrolled and tried
     where no list does. Without any speech, the scores that `attackers` are given are assessed by themselves.
 
@@ -329,7 +332,8 @@ class SpeechRun(Run):
         reader.read_sides()
         reader.read_training()
         refuse_mixtures(reader.all_speech)
-        matched = match(*(reader.speech[side].embeddings for side in SIDES))
+        distractors = distractors_of(reader.speech)
+        matched = match(*side_vectors(reader.speech))
         if self.settings.strict and matched.left_out:
             raise InputError(text(matched.findings()), fix="give both sides of every recording, or leave out --strict")
         self.log.stage(Stage.PROTOCOL)
@@ -341,6 +345,7 @@ class SpeechRun(Run):
             found_near=near,
             seed=self.settings.seed,
             given=self.given,
+            distractors=distractors,
         )
         reader.findings += [*matched.findings(), *protocol.findings]
         self.expect(reader, len(set(matched.original.speakers)))

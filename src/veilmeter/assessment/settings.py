@@ -213,6 +213,15 @@ class Settings(CorpusReading):
         group=INPUT, role="source", path=True, metavar="PATH", common=False,
         acts_when=_trains(SpeechRole.TRAIN_SIMILAR), example="train_anonymized.npz",
     )  # fmt: skip
+    distractors: tuple[str, ...] = declare(
+        (), help="Anonymized speech of further people who are enrolled but never tried; with --vpc the name of a "
+        "folder, such as train-clean-360.", group=INPUT, role="source", path=True, metavar="PATH",
+        common=False, comparable=True, acts_when=(SPEECH,), example="train_anonymized.npz",
+    )  # fmt: skip
+    distractors_original: tuple[str, ...] = declare(
+        (), help="The same speech of the --distractors, original.", group=INPUT, role="source", path=True,
+        metavar="PATH", common=False, comparable=True, acts_when=(SPEECH,), example="train_original.npz",
+    )  # fmt: skip
     vpc: str | None = declare(
         None, help="Folder of VoicePrivacy data: every set and gender of the variant --suffix, with its lists, "
         "training speech and scores.", group=INPUT, path=True, metavar="PATH", acts_when=(SPEECH,), example=".",

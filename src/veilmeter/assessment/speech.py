@@ -20,7 +20,7 @@ from veilmeter.core.engine import Say
 from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.files import read_input_json, to_json, write_text
 from veilmeter.core.findings import Finding, warning
-from veilmeter.data.corpus import SIDES, CorpusReading, SpeechRole
+from veilmeter.data.corpus import FURTHER, SIDES, CorpusReading, SpeechRole
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.table import parse_columns
 from veilmeter.data.layouts import LAYOUTS, recognize
@@ -251,6 +251,32 @@ def merge(parts: Sequence[Embeddings], role: str = "") -> Embeddings:
     )
 
 
+def side_vectors(speech: Mapping[SpeechRole, Speech]) -> tuple[Embeddings, Embeddings]:
+    """The vectors of both sides, those of distractors behind them."""
+    original, anonymized = (
+        merge([speech[side].embeddings, speech[further].embeddings], f"{side} speech and distractors")
+        if (further := FURTHER[side]) in speech
+        else speech[side].embeddings
+        for side in SIDES
+    )
+    return original, anonymized
+
+
+def distractors_of(speech: Mapping[SpeechRole, Speech]) -> frozenset[str]:
+    """The speakers who are enrolled and never tried."""
+    further = [(side, speech[FURTHER[side]]) for side in SIDES if FURTHER[side] in speech]
+    for side, given in further:
+        assessed = set(speech[side].embeddings.names)
+        both = [name for name in given.embeddings.names if name in assessed]
+        if both:
+            raise InputError(
+                f"{both[0]!r} is a distractor and assessed" + f", and so are {len(both) - 1} more" * (len(both) > 1),
+                path=given.facts.path,
+                fix="a distractor is somebody else: leave them out of one of the two",
+            )
+    return frozenset(name for _, given in further for name in given.embeddings.names)
+
+
 def read_sources(places: Iterable[tuple[SpeechRole, Path]], settings: CorpusReading) -> Corpora:
     """The audio at several places, each with its role, by role and path.
 
@@ -278,12 +304,12 @@ def read_source(path: Path, *, role: SpeechRole, settings: CorpusReading, own_na
     from veilmeter.data.corpus import read_corpus
 
     layout = settings.layout or recognize(path, named_columns=bool(settings.columns))
-    suffix = settings.suffix if role is SpeechRole.ANONYMIZED else None
+    suffix = settings.suffix if role.is_released else None
     if layout == "vpc":
         from veilmeter.data.formats import vpc
 
         suffix = vpc.variant(path, original=role.is_original, wanted=suffix)
-    part = None if role.is_training else settings.part
+    part = settings.part if role in (*SIDES, SpeechRole.ATTACKER_RUN) else None
     columns = parse_columns(settings.columns) if "columns" in LAYOUTS[layout].understands else None
     return read_corpus(
         path,

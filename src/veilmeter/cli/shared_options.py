@@ -175,6 +175,9 @@ class AttackerEmbeddings(Figures, OutputForms):
         "Embeddings of the people whom the attacker knows; utterances are averaged per speaker.", example="other.npz"
     )
     test: Path = vectors("Embeddings of the anonymized recordings, by the same extractor.", example="again.npz")
+    distractors: tuple[Path, ...] = vectors(
+        "Embeddings of further people who are enrolled but never tried.", (), example="far.npz"
+    )
     attribute: tuple[str, ...] = declare(
         (), help="Attribute of the target that the attacker also knows, such as gender.", metavar="COLUMN", group=MORE,
         example="gender",
@@ -235,7 +238,30 @@ def read_attacker_vectors(options: AttackerEmbeddings) -> tuple[Embeddings, Embe
     warnings: list[Finding] = []
     people, of_people = read_vectors(options.enroll, warnings, strict=options.strict)
     tested, of_tested = read_vectors(options.test, warnings, strict=options.strict)
-    return people, tested, {"enroll": of_people, "test": of_tested}, warnings + doubts_of(people, tested)
+    inputs: dict[str, Any] = {"enroll": of_people, "test": of_tested}
+    if options.distractors:
+        from veilmeter.assessment.speech import merge
+
+        further, inputs["distractors"] = [], []
+        for path in options.distractors:
+            vectors, about = read_vectors(path, warnings, strict=options.strict)
+            _refuse_known({"enrolled": people, "tested": tested}, vectors, path)
+            further.append(vectors)
+            inputs["distractors"].append(about)
+        people = merge([people, *further], "the enrollment and the distractors")
+    return people, tested, inputs, warnings + doubts_of(people, tested)
+
+
+def _refuse_known(known: Mapping[str, Embeddings], further: Embeddings, path: Path) -> None:
+    """Refuse distractors who are enrolled or tested themselves."""
+    for what, embeddings in known.items():
+        there = set(embeddings.names)
+        if both := [name for name in further.names if name in there]:
+            raise InputError(
+                f"{both[0]!r} is a distractor and {what}" + f", and so are {len(both) - 1} more" * (len(both) > 1),
+                path=path,
+                fix="a distractor is somebody else: leave them out of one of the two",
+            )
 
 
 def short_speakers(names: Sequence[str], least: int, length: int) -> list[Finding]:

@@ -324,6 +324,8 @@ class SpeechRole(StrEnum):
 
     ORIGINAL = "original"
     ANONYMIZED = "anonymized"
+    DISTRACTORS_ORIGINAL = "distractors_original"
+    DISTRACTORS = "distractors"
     ATTACKER_RUN = "attacker_run"
     TRAIN_ORIGINAL = "train_original"
     TRAIN_ANONYMIZED = "train_anonymized"
@@ -336,7 +338,14 @@ class SpeechRole(StrEnum):
 
     @property
     def is_original(self) -> bool:
-        return self in (SpeechRole.ORIGINAL, SpeechRole.TRAIN_ORIGINAL)
+        return self in (SpeechRole.ORIGINAL, SpeechRole.DISTRACTORS_ORIGINAL, SpeechRole.TRAIN_ORIGINAL)
+
+    @property
+    def is_released(self) -> bool:
+        """Whether it is the output of the anonymizer that is assessed, of one variant of VoicePrivacy data."""
+        return self in (SpeechRole.ANONYMIZED, SpeechRole.DISTRACTORS)
 
 
 SIDES = (SpeechRole.ORIGINAL, SpeechRole.ANONYMIZED)
+FURTHER = {SpeechRole.ORIGINAL: SpeechRole.DISTRACTORS_ORIGINAL, SpeechRole.ANONYMIZED: SpeechRole.DISTRACTORS}
+"""Speech of further people who are enrolled and never tried, for each side."""

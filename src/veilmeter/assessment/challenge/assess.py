@@ -17,7 +17,7 @@ from veilmeter.core.engine import Say, ShowProgress
 from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.files import make_folder, open_input, to_json, write_text
 from veilmeter.core.findings import Finding, file_reference, warning
-from veilmeter.data.corpus import Corpus
+from veilmeter.data.corpus import SIDES, Corpus, SpeechRole
 from veilmeter.data.formats.vpc import (
     Challenge,
     ChallengeSet,
@@ -38,7 +38,7 @@ EMOTIONS = "emotions.csv"
 # What --vpc finds by itself.
 FOUND = (
     "original", "anonymized", "train_original", "train_anonymized", "enroll", "trials", "layout", "part", "columns",
-    "channel",
+    "channel", "distractors_original",
 )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def _assess_sets(
             settings=chosen,
             out=place,
             protocol=_protocol(challenge_set, speech.original, place, left.findings(challenge_set)),
-            **{**how, **speech.training},
+            **{**how, **speech.beside},
         )
     return assessments
 
@@ -215,11 +215,11 @@ def _only_suffix(root: Path) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _SetSpeech:
-    """The recordings of one set, and the training speech of its language."""
+    """The recordings of one set, the training speech of its language, and distractors."""
 
     original: Corpus
     anonymized: Corpus
-    training: Mapping[str, list[Corpus]]
+    beside: Mapping[str, list[Corpus]]
     folders: Mapping[str, Any]  # by role, for the record
 
     @classmethod
@@ -228,16 +228,34 @@ class _SetSpeech:
         original, anonymized = challenge_set.corpora(roots)
         sets = (challenge_set.enrollment, challenge_set.trials)
         trained = training_of(challenge_set, challenge)
-        folders = {
-            f"{prefix}{side}": tuple(str(getattr(pair, side).path) for pair in pairs)
-            for prefix, pairs in (("", sets), ("train_", trained))
-            for side in ("original", "anonymized")
+        further = distractors_in(challenge, settings.distractors)
+        pairs_of = {
+            "train_original": trained, "train_anonymized": trained, "distractors_original": further,
+            "distractors": further,
+        }  # fmt: skip
+        folders: dict[str, tuple[str, ...]] = {
+            side: tuple(str(getattr(pair, side).path) for pair in sets) for side in SIDES
         }
-        training = {
-            f"train_{side}": [read_folders([getattr(pair, side)], roots) for pair in trained]
-            for side in ("original", "anonymized")
-        }
-        return cls(original, anonymized, training if trained else {}, folders)
+        beside: dict[str, list[Corpus]] = {}
+        for role, pairs in pairs_of.items():
+            parts = [pair.original if SpeechRole(role).is_original else pair.anonymized for pair in pairs]
+            folders[role] = tuple(str(part.path) for part in parts)
+            if parts:
+                beside[role] = [read_folders([part], roots) for part in parts]
+        return cls(original, anonymized, beside, folders)
+
+
+def distractors_in(challenge: Challenge, names: Sequence[str]) -> list[TwoSides]:
+    """The folders of these names, with or without the suffix of the variant."""
+    sides = [side for challenge_set in challenge.sets for side in (challenge_set.enrollment, challenge_set.trials)]
+    known = {pair.name: pair for pair in (*sides, *challenge.training)}
+    wanted = [Path(name).name.removesuffix(challenge.suffix) for name in names]
+    for name in wanted:
+        if name not in known:
+            raise InputError(
+                f"--distractors {name}: there is no such folder in both versions", fix=f"choose from {', '.join(known)}"
+            )
+    return [known[name] for name in dict.fromkeys(wanted)]
 
 
 def training_of(challenge_set: ChallengeSet, challenge: Challenge) -> list[TwoSides]:

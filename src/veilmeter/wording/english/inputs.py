@@ -135,6 +135,11 @@ WORDS.say(
     "{count:speaker} {count:~is/are} enrolled but never tried: others can be mistaken for them.",
 )
 WORDS.say(
+    "distractors_enrolled",
+    "{count:distractor} ({recordings:recording}) {count:~is/are} enrolled and never tried: attackers choose among "
+    "{count:~this person/these people}, too.",
+)
+WORDS.say(
     "people_tried_not_enrolled", "{count:speaker} {count:~is/are} tried but not enrolled, so nobody can link them."
 )
 WORDS.say(

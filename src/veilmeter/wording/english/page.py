@@ -410,6 +410,8 @@ ROLES = {
     "train_original": "Training speech, original",
     "train_anonymized": "Training speech, anonymized",
     "train_similar": "Training speech of a similar anonymizer",
+    "distractors_original": "Original speech of distractors",
+    "distractors": "Anonymized speech of distractors",
 }
 
 
