@@ -39,6 +39,7 @@ from veilmeter.assessment.speech import (
     folders_near,
     join_corpora,
     refuse_missing_files,
+    refuse_missing_sides,
     refuse_mixtures,
     side_vectors,
     write_left_out,
@@ -121,13 +122,8 @@ def assess(
     if settings.vpc is not None:
         raise InputError("the sets of VoicePrivacy data are assessed one by one", fix="call assess_challenge")
     alone = all(source is None for source in sources.values()) and not settings.runs_system and has_scores(settings)
-    for role in SIDES:
-        if sources[role] is None and not alone and not (role is SpeechRole.ANONYMIZED and settings.runs_system):
-            options_given = [f"--{name.replace('_', '-')}" for name in SOURCES if sources[name] is not None]
-            options_given += [f"--{name}" for name in ("system", "command") if getattr(settings, name) is not None]
-            needed = f", which {', '.join(options_given)} needs" if options_given else ""
-            fix = f"give --{role} PATH, or --scores ATTACKER=FILE alone"
-            raise InputError(f"there is no {role} speech{needed}", fix=fix)
+    if not alone:
+        refuse_missing_sides(sources, settings)
     refuse_missing_files(settings)
     with closing(open_engine(jobs, cluster)) as engine, single_threaded():
         common = (settings, out, engine, StageLog(say or _silent, progress or _no_progress), tuple(argv))

@@ -407,6 +407,17 @@ def _list_source(role: SpeechRole, source: Any, corpora: Corpora) -> Iterator[Li
         yield Listed(list(source.utterances), list(source.speakers))
 
 
+def refuse_missing_sides(sources: Mapping[SpeechRole, Any], settings: Settings) -> None:
+    """Refuse speech of one side alone; the anonymized side may be made by the anonymizer."""
+    for role in SIDES:
+        if sources[role] is None and not (role is SpeechRole.ANONYMIZED and settings.runs_system):
+            given = [f"--{name.replace('_', '-')}" for name, source in sources.items() if source is not None]
+            given += [f"--{name}" for name in ("system", "command") if getattr(settings, name) is not None]
+            needed = f", which {', '.join(given)} needs" if given else ""
+            fix = f"give --{role} PATH, or --scores ATTACKER=FILE alone"
+            raise InputError(f"there is no {role} speech{needed}", fix=fix)
+
+
 def refuse_missing_files(settings: Settings) -> None:
     """Refuse settings that name a missing file, before anything else is done."""
     named = [("enroll", settings.enroll), ("trials", settings.trials)]
