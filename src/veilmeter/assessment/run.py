@@ -328,7 +328,6 @@ class SpeechRun(Run):
         reader.read_sides()
         reader.read_training()
         refuse_mixtures(reader.all_speech)
-        distractors = distractors_of(reader.speech)
         matched = match(*side_vectors(reader.speech))
         if self.settings.strict and matched.left_out:
             raise InputError(text(matched.findings()), fix="give both sides of every recording, or leave out --strict")
@@ -341,7 +340,7 @@ class SpeechRun(Run):
             found_near=near,
             seed=self.settings.seed,
             given=self.given,
-            distractors=distractors,
+            distractors=distractors_of(reader.speech),
         )
         reader.findings += [*matched.findings(), *protocol.findings]
         self.expect(reader, len(set(matched.original.speakers)))
