@@ -253,28 +253,27 @@ def merge(parts: Sequence[Embeddings], role: str = "") -> Embeddings:
 
 def side_vectors(speech: Mapping[SpeechRole, Speech]) -> tuple[Embeddings, Embeddings]:
     """The vectors of both sides, those of distractors behind them."""
-    original, anonymized = (
-        merge([speech[side].embeddings, speech[further].embeddings], f"{side} speech and distractors")
-        if (further := FURTHER[side]) in speech
-        else speech[side].embeddings
-        for side in SIDES
-    )
-    return original, anonymized
+    sides = []
+    for side in SIDES:
+        own, further = speech[side].embeddings, speech.get(FURTHER[side])
+        if further is not None:
+            assessed = set(own.names)
+            both = [name for name in further.embeddings.names if name in assessed]
+            if both:
+                raise InputError(
+                    f"{both[0]!r} is a distractor and assessed"
+                    + f", and so are {len(both) - 1} more" * (len(both) > 1),
+                    path=further.facts.path,
+                    fix="a distractor is somebody else: leave them out of one of the two",
+                )
+            own = merge([own, further.embeddings], f"{side} speech and distractors")
+        sides.append(own)
+    return sides[0], sides[1]
 
 
 def distractors_of(speech: Mapping[SpeechRole, Speech]) -> frozenset[str]:
     """The speakers who are enrolled and never tried."""
-    further = [(side, speech[FURTHER[side]]) for side in SIDES if FURTHER[side] in speech]
-    for side, given in further:
-        assessed = set(speech[side].embeddings.names)
-        both = [name for name in given.embeddings.names if name in assessed]
-        if both:
-            raise InputError(
-                f"{both[0]!r} is a distractor and assessed" + f", and so are {len(both) - 1} more" * (len(both) > 1),
-                path=given.facts.path,
-                fix="a distractor is somebody else: leave them out of one of the two",
-            )
-    return frozenset(name for _, given in further for name in given.embeddings.names)
+    return frozenset(name for role in FURTHER.values() if role in speech for name in speech[role].embeddings.names)
 
 
 def read_sources(places: Iterable[tuple[SpeechRole, Path]], settings: CorpusReading) -> Corpora:
