@@ -14,7 +14,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.chance import better_counts
 from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.summary import replicates_of, values
-from veilmeter.results.compare import PairedTrials
+from veilmeter.results.differences import PairedTrials
 from veilmeter.results.model import LinkedPerson
 
 WORLDS = 300

@@ -89,3 +89,81 @@ def test_what_several_measures_give_is_one_type() -> None:
         assert "<table>" in thing._repr_html_()
         assert "s03" not in repr(thing) + thing._repr_html_()
         assert len(thing.to_frame()) == len(thing.estimates)
+
+
+Runs = tuple[vm.Assessment, vm.Assessment, Path]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """A weak and a strong system in memory, and the strong one in a folder as well."""
+    folder = tmp_path_factory.mktemp("runs") / "strong"
+    clear = VOICES + 0.1 * RNG.normal(size=VOICES.shape)
+    noise = RNG.normal(size=VOICES.shape)
+    options = {"attackers": ["ignorant", "lazy-informed"], "measures": ["scores", "linkability"], "resamples": 20}
+    weak = vm.assess((clear, NAMES), (VOICES + 0.3 * noise, NAMES), title="weak", **options)
+    strong = vm.assess((clear, NAMES), (noise, NAMES), title="strong", **options)
+    vm.assess((clear, NAMES), (noise, NAMES), title="strong", out=folder, **options)
+    return weak, strong, folder
+
+
+def test_a_run_says_what_it_is_and_names_nobody(
+    runs: tuple[vm.Assessment, vm.Assessment, Path], tmp_path: Path
+) -> None:
+    weak = runs[0]
+    for thing in (weak, weak.results, weak.people, vm.compare(*runs[:2])):
+        shown = repr(thing) + getattr(thing, "_repr_html_", str)()
+        assert len(repr(thing)) < 1000
+        assert not any(name in shown for name in NAMES)
+    assert weak.verdict.level in ("low", "raised", "high", "unknown")
+    assert set(weak.people.to_frame()["speaker"]) == set(NAMES)
+    frame = weak.to_frame()
+    assert set(frame["attacker"]) == {"original", "ignorant", "lazy-informed", ""}
+    assert not set(frame["attacker"]) & set(frame["part"]) - {""}
+    assert ((frame["attacker"] == "") != (frame["part"] == "")).all()
+    if pytest.importorskip("jinja2") and pytest.importorskip("altair"):
+        assert weak.report(tmp_path / "r.html").stat().st_size > 100_000
+
+
+def test_a_figure_of_a_run_is_signed(runs: Runs) -> None:
+    weak, strong, folder = runs
+    point = strong.attackers["ignorant"].estimates["eer"]
+    facts = dict(part.split(":", 1) for part in point.signature.split("|")[1:])
+    assert list(facts) == [
+        "attacker", "backend", "method", "trials", "speakers", "resamples", "data", "settings", "seed", "v",
+    ]  # fmt: skip
+    assert (facts["attacker"], facts["seed"], facts["v"]) == ("ignorant", "0", vm.__version__)
+    other = weak.attackers["ignorant"].estimates["eer"].signature
+    assert other != point.signature
+    assert other.split("|data:")[0] == point.signature.split("|data:")[0]  # they differ in the data only
+    again = vm.read_results(folder)
+    assert again.attackers["ignorant"].estimates["eer"].signature == point.signature
+    assert again.attackers["ignorant"].estimates["linkability"].signature.count("\n") > 0
+
+
+def test_runs_are_compared_and_checked_in_memory_and_in_folders(runs: Runs) -> None:
+    weak, strong, folder = runs
+    found = vm.compare(weak, strong, labels=["B1", "ours"])
+    assert found.labels == ("B1", "ours")
+    assert len(found.to_frame()) == 2 * len(found.values)
+    assert "B1" in found.table("latex")
+    assert found.table("markdown", ["eer"]).startswith("| system | EER (%)")
+    assert vm.compare([weak, folder]).labels == ("weak", "strong")
+    assert [cell.estimate for cell in vm.system_table(weak, strong, measures=["eer"]).columns[0].cells] == [
+        cell.estimate for cell in vm.system_table(weak, folder, measures=["eer"]).columns[0].cells
+    ]
+    with pytest.raises(vm.InputError, match="there are 2 runs but 1 labels"):
+        vm.compare(weak, strong, labels=["one"])
+    with pytest.raises(vm.InputError, match="a int is not a run"):
+        vm.gate(3, max={"eer": "1%"})
+    for run in (weak, weak.results):
+        gate = vm.gate(run, max={"linkability@12": "20%"}, min={"eer": "30%"}, even_if_doubted=True)
+        assert not gate
+        assert [str(check.limit) for check in gate.limits] == ["linkability@12 <= 20%", "eer >= 30%"]
+        assert len(repr(gate)) < 200
+    assert vm.gate(folder, max={"linkability@12": "99%"}, even_if_doubted=True)
+    assert not vm.gate(weak, baseline=strong, even_if_doubted=True).passed
+    with pytest.raises(vm.InputError, match="write 20%"):
+        vm.gate(weak, max={"linkability@12": 0.2})
+    with pytest.raises(vm.InputError, match="no limit was given"):
+        vm.gate(weak)

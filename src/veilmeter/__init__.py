@@ -17,7 +17,7 @@ from veilmeter.core.estimate import Estimate, Estimates
 if _typing.TYPE_CHECKING:
     from veilmeter import metrics
     from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
-    from veilmeter.assessment.run import Assessment, assess
+    from veilmeter.assessment.run import assess
     from veilmeter.assessment.utility import measure_utility
     from veilmeter.attacks import inversion
     from veilmeter.data.corpus import Corpus, Utterance, read_corpus
@@ -40,9 +40,10 @@ if _typing.TYPE_CHECKING:
     from veilmeter.report import write_report
     from veilmeter.report.figures.page import save_system_figures
     from veilmeter.results.compare import Comparison, compare
-    from veilmeter.results.gate import Gate, Limit, gate
+    from veilmeter.results.gate import Gate, gate
+    from veilmeter.results.limits import Limit
     from veilmeter.results.model import Results
-    from veilmeter.results.run_folder import read_results
+    from veilmeter.results.run_folder import Assessment, read_results
     from veilmeter.results.system_table import SystemTable, system_table
     from veilmeter.speech.annotations import transcribe_corpus
     from veilmeter.speech.extractors.embed_corpus import embed_corpus
@@ -115,12 +116,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Assessment": "assessment.run",
+    "Assessment": "results.run_folder",
     "Comparison": "results.compare",
     "Corpus": "data.corpus",
     "Embeddings": "data.embeddings",
     "Gate": "results.gate",
-    "Limit": "results.gate",
+    "Limit": "results.limits",
     "Linkability": "metrics.legal.linkability",
     "Measure": "metrics.measure",
     "Results": "results.model",

@@ -20,7 +20,8 @@ from veilmeter.metrics.scores.summary import measure
 from veilmeter.report import write_report
 from veilmeter.report.advice import advice
 from veilmeter.results import trust
-from veilmeter.results.gate import gate, parse_limit
+from veilmeter.results.gate import check_gate
+from veilmeter.results.limits import parse_limit
 from veilmeter.wording import sentence, sentences, text
 
 PEOPLE = [f"s{number}" for number in range(12)]
@@ -73,7 +74,7 @@ def test_people_with_trials_are_not_denied(place: Path) -> None:
     actions = [sentence(item.action) for item in advice(found)]
     assert not any("more people" in action for action in actions)
     assert "Assess recordings or embeddings: scores do not tell whom an attacker names." in actions
-    assert "adaptive" in gate(found, [parse_limit("eer=1%", "min")]).not_run
+    assert "adaptive" in check_gate(found, [parse_limit("eer=1%", "min")]).not_run
 
 
 def test_ties_are_a_doubt_only_where_they_move_a_measure(place: Path) -> None:

@@ -17,7 +17,7 @@ from veilmeter.core.engine import Here
 from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import read_corpus
 from veilmeter.report import write_report
-from veilmeter.results.gate import gate
+from veilmeter.results.gate import check_gate
 from veilmeter.results.run_folder import read_results
 from veilmeter.speech.audio import RATE, write_audio
 from veilmeter.speech.extractors.words import style_features, word_features
@@ -111,7 +111,7 @@ def test_the_first_verdict_comes_before_further_extractors_and_says_so(speech: P
     ]
     assert ended.results.channels is None
     with pytest.raises(InputError, match="preliminary"):
-        gate(ended.results, [])
+        check_gate(ended.results, [])
     with pytest.raises(InputError, match="preliminary"):
         write_report(ended, form="md")
     page = write_report(ended).read_text()

@@ -12,15 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 from veilmeter.assessment import assess
-from veilmeter.assessment.run import Assessment
 from veilmeter.attacks.attacker import ATTACKERS, attacker, color_of, default_attackers, plain_words
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.report import write_report
 from veilmeter.report.figures.style import hues
-from veilmeter.results.gate import gate
+from veilmeter.results.gate import check_gate
 from veilmeter.results.model import Results
+from veilmeter.results.run_folder import Assessment
 from veilmeter.wording import sentences
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -87,9 +87,9 @@ def test_who_runs_by_default_and_was_not_run_is_named(results: Results) -> None:
     assert default_attackers()[-1] == NAME
     without = assessed(["ignorant"]).results
     assert any(NAME in reason for reason in sentences(without.verdict.not_tested))
-    assert NAME in gate(without, []).not_run
-    assert NAME not in gate(results, []).not_run
-    assert "adaptive" in gate(without, []).not_run
+    assert NAME in check_gate(without, []).not_run
+    assert NAME not in check_gate(results, []).not_run
+    assert "adaptive" in check_gate(without, []).not_run
 
 
 def test_the_page_has_its_words_and_color(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from veilmeter.data.formats.scores import read_scores
 from veilmeter.data.formats.vectors import read_embeddings
 from veilmeter.data.layouts import read_lines
 from veilmeter.report.public import reported, run_key
-from veilmeter.results.gate import parse_limit
+from veilmeter.results.limits import parse_limit
 from veilmeter.results.run_folder import read_results
 from veilmeter.results.system_table import parse_figure
 

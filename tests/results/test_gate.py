@@ -15,7 +15,8 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Level, text_finding
 from veilmeter.metrics.measure import MEASURES
-from veilmeter.results.gate import LimitCheck, Side, check_limit, gate, parse_limit
+from veilmeter.results.gate import check_gate
+from veilmeter.results.limits import LimitCheck, Side, check_limit, parse_limit
 from veilmeter.results.model import Check, Part, Results
 from veilmeter.results.run_folder import write_results
 from veilmeter.wording import sentence
@@ -136,15 +137,15 @@ def test_what_a_limit_says() -> None:
 
 def test_a_doubted_run_passes_only_where_that_is_accepted() -> None:
     limits = [parse_limit("linkability@20=90%", "max")]
-    assert gate(results_with(), limits).passed
+    assert check_gate(results_with(), limits).passed
     doubted = results_with(failed=True)
-    assert not gate(doubted, limits).passed
-    assert gate(doubted, limits, even_if_doubted=True).passed
+    assert not check_gate(doubted, limits).passed
+    assert check_gate(doubted, limits, even_if_doubted=True).passed
     unsettled = results_with(open_check=True)
-    assert gate(unsettled, limits).passed
-    assert not gate(unsettled, limits, trustworthy=True).passed
-    assert gate(results_with(), limits, trustworthy=True).passed
-    assert "informed" in gate(results_with(), limits).not_run
+    assert check_gate(unsettled, limits).passed
+    assert not check_gate(unsettled, limits, trustworthy=True).passed
+    assert check_gate(results_with(), limits, trustworthy=True).passed
+    assert "informed" in check_gate(results_with(), limits).not_run
 
 
 def run(*words: object) -> tuple[int, str]:
@@ -217,7 +218,7 @@ def test_the_level_may_be_limited(level: Level, most: Level | None, passes: bool
     linking = replace(results.criteria["linking"], level=level)
     verdict = replace(results.verdict, level=level, trustworthy=True)
     results = replace(results, checks=(), verdict=verdict, criteria={"linking": linking})
-    outcome = gate(results, [], trustworthy=True, max_level=most)
+    outcome = check_gate(results, [], trustworthy=True, max_level=most)
     assert outcome.passed is passes
     words = sentence(outcome.level_finding)
     assert words.startswith(f"Level of the risk: {level}")
@@ -227,6 +228,6 @@ def test_the_level_may_be_limited(level: Level, most: Level | None, passes: bool
 def test_the_scope_names_the_part_that_decides() -> None:
     estimates = Estimates([Estimate(name="deid", value=99.0, unit="percent")])
     results = replace(results_with(), parts={"similarity": Part(name="similarity", estimates=estimates)})
-    scope = sentence(gate(results, [parse_limit("deid=90", "min")]).scope)
+    scope = sentence(check_gate(results, [parse_limit("deid=90", "min")]).scope)
     assert "similarity" in scope
-    assert "similarity" not in sentence(gate(results, [parse_limit("eer=9", "min")]).scope)
+    assert "similarity" not in sentence(check_gate(results, [parse_limit("eer=9", "min")]).scope)

@@ -19,7 +19,8 @@ from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.metrics.measure import estimate_of
 from veilmeter.report.gate_files import junit
-from veilmeter.results.gate import against_baseline, check_limit, gate, groups_of, parse_limit
+from veilmeter.results.gate import against_baseline, check_gate
+from veilmeter.results.limits import check_limit, groups_of, parse_limit
 from veilmeter.results.model import Check, Part, Results
 from veilmeter.results.run_folder import results_from_json, results_to_json, write_results
 from veilmeter.wording import sentence, sentences, text
@@ -47,7 +48,7 @@ def run(*words: object) -> tuple[int, str]:
 
 
 def test_each_group_is_held_against_the_limit_by_itself() -> None:
-    outcome = gate(grouped(), [parse_limit("eer=30", "min")], by=["gender"])
+    outcome = check_gate(grouped(), [parse_limit("eer=30", "min")], by=["gender"])
     assert [(dict(check.group), check.holds, check.decisive) for check in outcome.limits] == [
         ({}, False, 17.0), ({"gender": "f"}, False, 17.0), ({"gender": "m"}, True, 37.0),
     ]  # fmt: skip
@@ -58,18 +59,18 @@ def test_each_group_is_held_against_the_limit_by_itself() -> None:
 
 def test_a_group_that_is_not_known_is_no_group_that_passed() -> None:
     with pytest.raises(InputError, match=r"within gender f \(it was measured among 10 people"):
-        gate(grouped(), [parse_limit("linkability@20=90%", "max")], by=["gender"])
+        check_gate(grouped(), [parse_limit("linkability@20=90%", "max")], by=["gender"])
     with pytest.raises(InputError, match="no figures within groups by accent"):
         groups_of(grouped(), "accent")
     # Without --by it is said instead.
-    (check,) = gate(grouped(), [parse_limit("linkability@20=90%", "max")]).limits
+    (check,) = check_gate(grouped(), [parse_limit("linkability@20=90%", "max")]).limits
     assert check.holds
     assert sentences(check.not_measured) == ("ignorant (gender f)", "ignorant (gender m)")
 
 
 def test_what_a_part_says_of_one_attacker_is_no_group_of_people() -> None:
     runs = Part(name="runs", estimates=Estimates([link(10.0)]), by={"attacker": {"ignorant": Estimates([eer(20.0)])}})
-    outcome = gate(replace(grouped(), parts={"runs": runs}), [parse_limit("linkability@20=90%", "max")])
+    outcome = check_gate(replace(grouped(), parts={"runs": runs}), [parse_limit("linkability@20=90%", "max")])
     assert sentences(outcome.limits[0].not_measured) == ("ignorant (gender f)", "ignorant (gender m)")
     assert sentence(outcome.scope) == "the attackers ignorant; runs; of everybody and within gender f, m"
 
@@ -91,13 +92,13 @@ def test_a_figure_in_a_strange_unit_is_refused() -> None:
 def test_a_verdict_that_distrusts_itself_fails_without_a_failed_check() -> None:
     distrusted = replace(sample(), verdict=replace(sample().verdict, trustworthy=False))
     limits = [parse_limit("eer=1%", "min")]
-    assert gate(sample(), limits).passed
-    assert not gate(distrusted, limits).passed
+    assert check_gate(sample(), limits).passed
+    assert not check_gate(distrusted, limits).passed
 
 
 def test_values_without_intervals_are_open() -> None:
     bare = replace(sample(), attackers={"ignorant": attacker("ignorant", eer(30.0).with_(interval=None))})
-    outcome = gate(bare, [parse_limit("eer=20", "min")], trustworthy=True)
+    outcome = check_gate(bare, [parse_limit("eer=20", "min")], trustworthy=True)
     assert [text(question) for question in outcome.open_questions] == [
         "eer >= 20%: the figure has no interval, so only its value was checked."
     ]
@@ -150,7 +151,7 @@ def test_a_sure_worsening_fails_in_the_direction_of_its_measure(tmp_path: Path) 
     found = against_baseline(before, now, resamples=20)
     assert [str(worse.figure) for worse in found.worse] == ["ignorant: EER"]  # a lower word error rate is none
     assert (found.compared, found.better) == (2, 1)
-    assert not gate(sample(), [], baseline=found).passed
+    assert not check_gate(sample(), [], baseline=found).passed
     before, now = systems(tmp_path / "other", 10.0)
     found = against_baseline(before, now, resamples=20)
     assert [str(worse.figure) for worse in found.worse] == ["word error rate"]
@@ -160,7 +161,7 @@ def test_an_unsure_worsening_passes_and_says_what_differs(tmp_path: Path) -> Non
     before, now = systems(tmp_path, -1.0, settings={"precision": 20.0})
     found = against_baseline(before, now, resamples=20)
     assert found.worse == ()
-    assert gate(sample(), [], baseline=found).passed
+    assert check_gate(sample(), [], baseline=found).passed
     assert any("the setting precision differs: 10 (before), 20 (now)" in text for text in sentences(found.remarks))
 
 
@@ -178,7 +179,7 @@ def test_what_can_not_be_compared_is_open_or_refused(tmp_path: Path) -> None:
     stronger = written(tmp_path / "stronger", replace(sample(), attackers=informed, criteria={}, parts=parts))
     found = against_baseline(stronger, now)
     assert [finding.values["attacker"] for finding in found.untested] == ["informed"]
-    outcome = gate(sample(), [], baseline=found, trustworthy=True)
+    outcome = check_gate(sample(), [], baseline=found, trustworthy=True)
     assert not outcome.passed
     assert "The informed attacker can't be compared with stronger" in text(outcome.open_questions[-1])
 
@@ -227,7 +228,7 @@ def test_what_a_build_server_gets(tmp_path: Path) -> None:
 
 
 def test_a_gate_without_doubts_has_a_case_that_passed() -> None:
-    outcome = gate(sample(), [parse_limit("eer=1%", "min")])
+    outcome = check_gate(sample(), [parse_limit("eer=1%", "min")])
     suite = ElementTree.fromstring(junit(outcome))[0]
     assert [len(case) and case[0].tag for case in suite] == ["system-out", "system-out"]
     assert isinstance(outcome.limits[0].candidate.estimate, Estimate)

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 from sample_results import attacker, eer, link, sample
-from tests.report.test_latex import compiled
+from tests.wording.test_latex import compiled
 from typer.testing import CliRunner
 
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimates
 from veilmeter.metrics.measure import estimate_of
-from veilmeter.report import comparison_tables
+from veilmeter.results import comparison_tables
 from veilmeter.results.compare import ComparedFigure, compare
 from veilmeter.results.model import Part
 from veilmeter.results.run_folder import write_results
@@ -59,7 +59,7 @@ def cells(table: SystemTable, figure: str) -> list[tuple[float | None, str, bool
 
 
 def test_the_strongest_attacker_the_best_and_what_is_sure(runs: list[Path]) -> None:
-    table = system_table(runs, ["eer", "linkability@20", "ignorant:eer", "wer", "linkability@5,L3"])
+    table = system_table(runs, measures=["eer", "linkability@20", "ignorant:eer", "wer", "linkability@5,L3"])
     assert cells(table, "eer") == [
         (20.0, "informed", False, False), (30.0, "informed", True, True), (20.5, "informed", False, False),
     ]  # fmt: skip
@@ -82,7 +82,7 @@ def test_the_usual_columns_are_those_that_all_runs_have(runs: list[Path]) -> Non
 
 def test_differences_are_those_of_compare(runs: list[Path]) -> None:
     """The same attacker in both runs: the same difference, and the same interval."""
-    (column,) = system_table(runs[:2], ["informed:eer"]).columns
+    (column,) = system_table(runs[:2], measures=["informed:eer"]).columns
     difference = column.cells[1].difference
     (expected,) = compare(runs[:2]).differences[ComparedFigure("EER", "informed")]
     assert difference is not None
@@ -96,11 +96,11 @@ def test_differences_are_those_of_compare(runs: list[Path]) -> None:
 )  # fmt: skip
 def test_what_no_run_has_is_refused(figure: str, what: str, runs: list[Path]) -> None:
     with pytest.raises(InputError, match=what):
-        system_table(runs, [figure])
+        system_table(runs, measures=[figure])
 
 
 def test_every_form(runs: list[Path], tmp_path: Path) -> None:
-    table = system_table(runs, ["eer", "linkability@20", "wer"])
+    table = system_table(runs, measures=["eer", "linkability@20", "wer"])
     shown = comparison_tables.markdown(table, intervals=True).splitlines()
     assert shown[0] == "| system | EER (%) ↑ | Linkability among 20 (%) ↓ | word error rate (%) ↓ |"
     assert shown[3] == "| [b2] & é | **30.0**\\* [29.0, 31.0] | **20.0**\\* [19.0, 21.0] | **30.0** [29.0, 31.0] |"
@@ -164,7 +164,7 @@ def twelve(tmp_path: Path) -> list[Path]:
 
 
 def test_a_leaderboard_ranks_and_joins_what_does_not_differ(twelve: list[Path]) -> None:
-    table = system_table(twelve, ["eer", "linkability@20"], sort="eer")
+    table = system_table(twelve, measures=["eer", "linkability@20"], sort="eer")
     assert table.systems[:2] == ("system-11", "system-12")
     assert table.systems[-1] == table.first == "system-01"
     column = table.ranking_column
@@ -185,7 +185,7 @@ def test_a_leaderboard_ranks_and_joins_what_does_not_differ(twelve: list[Path]) 
 
 def test_pairwise_significance_is_holms_rule_over_all_pairs(twelve: list[Path]) -> None:
     """Against a slow reference: sorted probabilities times how many are left, never falling."""
-    (column,) = system_table(twelve, ["eer"]).columns
+    (column,) = system_table(twelve, measures=["eer"]).columns
     points = [pair.estimate for pair in column.pairs]
     raw = []
     for point in points:
@@ -224,7 +224,7 @@ def test_a_leaderboard_is_one_page(twelve: list[Path], tmp_path: Path) -> None:
 
 
 def test_one_run_is_a_table_but_no_comparison(runs: list[Path]) -> None:
-    table = system_table(runs[:1], ["eer"])
+    table = system_table(runs[:1], measures=["eer"])
     assert (table.systems, table.columns[0].pairs) == (("b_1",), ())
     with pytest.raises(InputError, match="one run can't be compared"):
         compare(runs[:1])
@@ -251,7 +251,7 @@ def test_labels_commas_and_spaces(twelve: list[Path], monkeypatch: pytest.Monkey
 
 def test_runs_of_one_name_are_a_mean_and_a_spread(twelve: list[Path]) -> None:
     folders = [f"A={twelve[0]},{twelve[2]}", f"B={twelve[5]},{twelve[6]},{twelve[7]}", f"C={twelve[8]}"]
-    table = system_table(folders, ["eer"], sort="eer", group=True)
+    table = system_table(folders, measures=["eer"], sort="eer", group=True)
     assert table.systems == ("C", "B", "A")
     (column,) = table.columns
     one, several, two = column.cells
@@ -262,6 +262,8 @@ def test_runs_of_one_name_are_a_mean_and_a_spread(twelve: list[Path]) -> None:
     assert several.estimate.interval is not None
     half = math.hypot(1.0, 4.302653 * 1.5 / math.sqrt(3))  # speakers +-1; Student's t with 2 degrees of freedom
     assert several.estimate.interval == pytest.approx((36.5 - half, 36.5 + half), abs=1e-4)
-    assert "| B | 3 | 36.5 ± 1.5 |" in comparison_tables.markdown(system_table(folders[1:], ["eer"], group=True))
+    assert "| B | 3 | 36.5 ± 1.5 |" in comparison_tables.markdown(
+        system_table(folders[1:], measures=["eer"], group=True)
+    )
     with pytest.raises(InputError, match="no two runs have the same name"):
         system_table(twelve[:2], group=True)

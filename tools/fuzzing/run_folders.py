@@ -72,10 +72,11 @@ def _report(folder: Path) -> object:
 
 
 def _gate(folder: Path) -> object:
-    from veilmeter.results.gate import gate, parse_limit
+    from veilmeter.results.gate import check_gate
+    from veilmeter.results.limits import parse_limit
     from veilmeter.results.run_folder import read_results
 
-    return gate(read_results(folder), [parse_limit("linkability@2=0.5", "max"), parse_limit("eer=20", "min")])
+    return check_gate(read_results(folder), [parse_limit("linkability@2=0.5", "max"), parse_limit("eer=20", "min")])
 
 
 def _compare(folder: Path) -> object:
@@ -91,7 +92,7 @@ def _matrices(folder: Path) -> object:
 
 
 def _scores(folder: Path) -> object:
-    from veilmeter.results.compare import _scores
+    from veilmeter.results.differences import _scores
     from veilmeter.results.run_folder import read_results
 
     return _scores(folder, read_results(folder), "ignorant")

@@ -11,8 +11,8 @@ from veilmeter.assessment.settings import MEASURES, AttackerSettings, Settings, 
 
 if TYPE_CHECKING:
     from veilmeter.assessment.challenge.assess import ChallengeAssessment, assess_challenge
-    from veilmeter.assessment.run import Assessment, assess
-    from veilmeter.results.run_folder import SCHEMA, read_results
+    from veilmeter.assessment.run import assess
+    from veilmeter.results.run_folder import SCHEMA, Assessment, read_results
 
 __all__ = [
     "MEASURES",
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Assessment": "assessment.run",
+    "Assessment": "results.run_folder",
     "ChallengeAssessment": "assessment.challenge.assess",
     "SCHEMA": "results.run_folder",
     "assess": "assessment.run",

@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from veilmeter.assessment.conclude import (
     not_tested,
     option_use,
     parts_of,
+    sign,
     warnings_of,
     write_tables,
 )
@@ -67,7 +68,7 @@ from veilmeter.core.options import options_of
 from veilmeter.data.corpus import SIDES, SpeechRole
 from veilmeter.data.matching import match
 from veilmeter.results.model import AttackerResult, Input, Matching, ProtocolFacts, Results
-from veilmeter.results.run_folder import RESULTS, Matrices, read_results, write_results
+from veilmeter.results.run_folder import RESULTS, Assessment, read_results, write_results
 from veilmeter.results.trust import UTILITY_PENDING, TrustFacts
 from veilmeter.results.verdict import conclude
 from veilmeter.speech.audio import chose_channel, leaves_home
@@ -146,37 +147,6 @@ def _source_names(source: Any) -> list[str]:
         else str(getattr(item, "source", "") or getattr(item, "root", "") or "given")
         for item in as_list(source)
     ]
-
-
-@dataclass(frozen=True, eq=False)
-class Assessment:
-    """The results, and the folder that they were written to, if any. `left_out` is the number of recordings that were
-    given and could not be assessed. `timings` are the seconds of each stage and `real_time_factor` the processor
-    seconds per second of speech, where veilmeter ran the anonymizer; both differ between runs, results do not. With
-    the similarity `matrices` and the time when it was `created` a report needs nothing of the folder."""
-
-    results: Results
-    folder: Path | None = None
-    timings: dict[Stage, float] = field(default_factory=dict)
-    left_out: int = 0
-    real_time_factor: float | None = None
-    matrices: Matrices | None = None
-    created: str = ""
-
-    @property
-    def trustworthy(self) -> bool:
-        return self.results.verdict.trustworthy
-
-    @property
-    def headline(self) -> str:
-        return text(self.results.verdict.headline)
-
-    def __repr__(self) -> str:
-        doubt = "" if self.trustworthy else "not trustworthy: "
-        return f"Assessment({doubt}{self.headline})"
-
-    def _repr_html_(self) -> str:
-        return self.results._repr_html_()
 
 
 class Run(ABC):
@@ -261,7 +231,15 @@ class Run(ABC):
                 "created": created,
             }
             write_json(self.folder / "timings.json", timings)
-        return Assessment(results, self.folder, self.log.timings, left_out, factor, matrices, created)
+        return Assessment(
+            results,
+            self.folder,
+            {str(stage): seconds for stage, seconds in self.log.timings.items()},
+            left_out,
+            factor,
+            matrices,
+            created,
+        )
 
 
 def _longest_first(tasks: Sequence[Task]) -> list[Task]:
@@ -568,7 +546,7 @@ class ScoreRun(Run):
             remarks=options.remarks,
             warnings=warnings_of((), measured),
         )
-        return conclude(results, TrustFacts(), not_tested=self._not_tested(files, done))
+        return sign(conclude(results, TrustFacts(), not_tested=self._not_tested(files, done)))
 
     def _not_tested(self, files: Mapping[str, ScoreFiles], done: Done) -> list[Finding]:
         missing = [name for name in default_attackers() if name not in files]

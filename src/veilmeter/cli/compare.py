@@ -137,7 +137,7 @@ def _make_table(options: CompareOptions, form: Form, setting: Typesetting | None
 
     remarks = given.find_unused(options, FormFacts(form))
     table = system_table(
-        options.runs, options.measures, sort=options.sort, group=options.group, resamples=options.resamples,
+        options.runs, measures=options.measures, sort=options.sort, group=options.group, resamples=options.resamples,
         seed=options.seed,
     )  # fmt: skip
     _print_table(table, form, options.intervals, remarks)
@@ -189,7 +189,7 @@ def _print_comparison(comparison: Comparison, form: Form) -> None:
 
     page = _page(comparison)
     if form is Form.CSV:
-        from veilmeter.report.comparison_tables import comparison_csv
+        from veilmeter.results.comparison_tables import comparison_csv
 
         emit_text(comparison_csv(comparison), page.warnings)
     else:
@@ -230,7 +230,7 @@ def _page(comparison: Comparison) -> Page:
 def _print_table(table: SystemTable, form: Form, intervals: bool, remarks: list[Finding]) -> None:
     from veilmeter.cli.output import Form, emit_text, print_rows
     from veilmeter.core.files import to_json
-    from veilmeter.report import comparison_tables
+    from veilmeter.results import comparison_tables
     from veilmeter.wording import sentences
 
     if form is Form.TABLE:

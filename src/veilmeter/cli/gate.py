@@ -110,7 +110,8 @@ def command(given: Given) -> None:
 
 
 def _check_limits(options: GateOptions, results: Results) -> Gate:
-    from veilmeter.results.gate import against_baseline, gate, parse_limit
+    from veilmeter.results.gate import against_baseline, check_gate
+    from veilmeter.results.limits import parse_limit
 
     limits = [parse_limit(text, "max") for text in options.max] + [parse_limit(text, "min") for text in options.min]
     if not limits and not options.trustworthy and options.baseline is None and options.max_level is None:
@@ -121,7 +122,7 @@ def _check_limits(options: GateOptions, results: Results) -> Gate:
         earlier = against_baseline(
             options.baseline, options.run, by=groups, resamples=options.resamples, seed=options.seed
         )
-    return gate(
+    return check_gate(
         results, limits, by=groups, trustworthy=options.trustworthy, even_if_doubted=options.even_if_doubted,
         max_level=options.max_level, baseline=earlier,
     )  # fmt: skip
@@ -147,7 +148,7 @@ def _public(outcome: Gate, results: Results, by: Sequence[str]) -> tuple[Gate, R
     """The same gate for the pages of a build server, which have many readers: of results without folders, ids and rare
     values of attributes. Nobody is named there, so that pseudonyms need no key."""
     from veilmeter.report.public import Reported, names_of, public, public_baseline
-    from veilmeter.results.gate import gate
+    from veilmeter.results.gate import check_gate
 
     run = Reported(results=results)
     shown = public(run, b"")[0].results
@@ -155,7 +156,7 @@ def _public(outcome: Gate, results: Results, by: Sequence[str]) -> tuple[Gate, R
     baseline = outcome.baseline and public_baseline(outcome.baseline, names_of(run, b""))
     options = {"trustworthy": outcome.trustworthy, "even_if_doubted": outcome.even_if_doubted}
     groups = list(dict.fromkeys(by))
-    return gate(shown, limits, by=groups, baseline=baseline, max_level=outcome.max_level, **options), shown
+    return check_gate(shown, limits, by=groups, baseline=baseline, max_level=outcome.max_level, **options), shown
 
 
 def _write(outcome: Gate | VeilmeterError, results: Results | None, junit: Path | None, summary: Path | None) -> None:

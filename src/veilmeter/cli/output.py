@@ -19,8 +19,8 @@ from veilmeter.core.files import plain, to_json
 from veilmeter.core.findings import Finding
 from veilmeter.core.text import clean, csv_cell, markdown_text
 from veilmeter.core.typed_json import encode
-from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.wording import sentence, sentences
+from veilmeter.wording.latex import latex_label, latex_number, latex_table, latex_text
 
 if TYPE_CHECKING:
     from veilmeter.core.errors import Problem

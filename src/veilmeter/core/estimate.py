@@ -508,12 +508,8 @@ class Estimates(Sequence[Estimate]):
         return frame(self.columns())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells_of(point)) + "</tr>"
-            for point in self._items
-        )
-        head = "".join(f"<th>{title}</th>" for title in ("measure", "at", "value", "95 % interval", "chance", "method"))
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        head = ("measure", "at", "value", "95 % interval", "chance", "method")
+        return html_table(head, [cells_of(point) for point in self._items])
 
     def plot(self, x: str | None = None) -> Any:
         """An Altair chart: a curve over a parameter (`speakers` where there is one) with its band, else a dot and its
@@ -568,6 +564,16 @@ def cells_of(point: Estimate) -> tuple[str, str, str, str, str, str]:
     """An estimate as the cells of a table."""
     at = ", ".join(f"{key} {value}" for key, value in point.at.items())
     return (point.label, at, point.format_value(), point.format_interval(), point.format_null(), point.method)
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table for a notebook, with everything escaped."""
+
+    def row(cells: Sequence[str], kind: str) -> str:
+        return "<tr>" + "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in cells) + "</tr>"
+
+    body = "".join(row(cells, "td") for cells in rows)
+    return f"<table><thead>{row(head, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
 def frame(columns: Mapping[str, Sequence[Any]]) -> Any:

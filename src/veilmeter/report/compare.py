@@ -13,7 +13,6 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import write_text
 from veilmeter.core.findings import Finding, Reference, map_references
 from veilmeter.report.annex import FILL_IN, Chapter, Table
-from veilmeter.report.comparison_tables import first_cells, first_titles, heading, plain_cell
 from veilmeter.report.decision import Decision, Dots, decide, never_tested
 from veilmeter.report.figures import style
 from veilmeter.report.figures.page import ranking_figure, system_figures
@@ -23,6 +22,7 @@ from veilmeter.report.release import Release, release_of
 from veilmeter.report.rows import THREE, CriterionRow, criterion_row, criterion_rows, linking_of_all
 from veilmeter.report.sound import player_of
 from veilmeter.results.compare import ComparedRun, Comparison, compare, linking_differences, read_runs
+from veilmeter.results.comparison_tables import first_cells, first_titles, heading, plain_cell
 from veilmeter.results.criteria import inference_criterion
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Results
@@ -71,9 +71,13 @@ def write_comparison(
     return path
 
 
+def _as_reported(run: ComparedRun) -> Reported:
+    return reported(run.results) if run.folder is None else reported(run.folder, run.results)
+
+
 @style.without_checks()
 def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = False, with_audio: bool = False) -> str:
-    read = (reported(run.folder, run.results) for run in comparison.runs)
+    read = map(_as_reported, comparison.runs)
     originals = dict(zip(display_names(comparison.runs), read, strict=True))
     player = player_of(originals) if with_audio else None
     systems = [_system(name, original, folder, bundle) for name, original in originals.items()]
@@ -123,7 +127,7 @@ def render_leaderboard(table: SystemTable, runs: Sequence[str | Path], *, interv
     single = dict(zip(table.systems, shown.systems, strict=True)) if not table.grouped else {}
     systems = {single[run.name]: run.results for run in read} if set(single) == {run.name for run in read} else {}
     figures = [*([picture] if picture else []), *(f for f in system_figures(systems) if f.id == "trade-off")]
-    days = sorted({reported(run.folder, run.results).created for run in read} - {""})
+    days = sorted({_as_reported(run).created for run in read} - {""})
     rows = []
     for number in range(len(shown.systems)):
         cells = [column.cells[number] for column in shown.columns]
@@ -199,11 +203,10 @@ def _value_text(value: object) -> str:
 
 
 def _system(name: str, original: Reported, folder: Path, bundle: bool) -> ComparedSystem:
-    assert original.folder is not None
     shown, _ = public(original, run_key(original.folder))
     shown = replace(shown, results=replace(shown.results, title=name))
-    report = original.folder / "report.html"
-    link = os.path.relpath(report, folder) if report.is_file() and not bundle else ""
+    report = None if original.folder is None else original.folder / "report.html"
+    link = "" if report is None or bundle or not report.is_file() else os.path.relpath(report, folder)
     bundled = render(shown, Options(), alone=False) if bundle else ""
     doubted = tuple(text(doubt, "lay") for doubt in doubts(shown.results))
     return ComparedSystem(name, shown, decide(shown.results, created=shown.created), doubted, link, bundled)

@@ -26,7 +26,6 @@ from veilmeter.report.html import (
     parameters,
     technical_sections,
 )
-from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.report.people import CHANNELS, channel_rows
 from veilmeter.report.public import Reported
 from veilmeter.report.rows import ORDER, Row, attacker_rows, criterion_rows, measures_of, section_rows
@@ -37,6 +36,7 @@ from veilmeter.wording.english import page as words
 from veilmeter.wording.english.annex import TEXTS
 from veilmeter.wording.english.page import NOTES, STATES, TITLES
 from veilmeter.wording.english.sections import GLOSSARY, SECTIONS
+from veilmeter.wording.latex import latex_label, latex_number, latex_table, latex_text
 
 
 def markdown(run: Reported, options: Options) -> str:

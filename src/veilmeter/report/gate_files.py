@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.text import clean, markdown_text
-from veilmeter.results.gate import Gate, LimitCheck
+from veilmeter.results.gate import Gate
+from veilmeter.results.limits import LimitCheck
 from veilmeter.results.model import Results
 from veilmeter.wording import sentence, sentences, text
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from veilmeter.anonymizers.base import ANONYMIZERS
 from veilmeter.assessment.settings import Settings
@@ -30,14 +30,10 @@ from veilmeter.metrics.measure import MEASURES
 from veilmeter.results.compare import ComparedFigure
 from veilmeter.results.gate import BaselineCheck
 from veilmeter.results.model import AttackerResult, Input, Part, Person, Results
-from veilmeter.results.run_folder import MATRICES, RESULTS, Matrices, read_matrices, read_results, table_of
+from veilmeter.results.run_folder import MATRICES, RESULTS, Matrices, RunLike, read_matrices, read_results, table_of
 from veilmeter.speech.extractors.base import EXTRACTORS
 
-if TYPE_CHECKING:
-    from veilmeter.assessment import Assessment
-
-
-Subject: TypeAlias = "str | Path | Results | Assessment"
+Subject: TypeAlias = RunLike
 DAY = 10  # characters of a time that name the day
 
 
@@ -455,6 +451,8 @@ class Names:
         return Estimates(self.estimate(point) for point in points)
 
     def estimate(self, point: Estimate) -> Estimate:
+        if point.context:
+            point = point.with_(context={key: self._signed(key, value) for key, value in point.context.items()})
         if (
             not any(isinstance(value, str) for value in point.at.values())
             and not _OF_VALUES.keys() & point.extra.keys()
@@ -468,6 +466,12 @@ class Names:
         if not isinstance(value, str):
             return value
         return self.speaker(value) if key == _SPEAKER else self.value(key, value)
+
+    def _signed(self, key: str, value: float | int | str) -> float | int | str:
+        """A fact of a signature: the name of an extractor may be a path, and a group's value may be rare."""
+        if key == "extractor" and value not in EXTRACTORS.names:
+            return OWN_EXTRACTOR
+        return self.value(key, value) if isinstance(value, str) else value
 
     def _extra(self, point: Estimate, key: str, value: Any) -> Any:
         if key not in _OF_VALUES or not isinstance(value, Mapping):

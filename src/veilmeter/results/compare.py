@@ -10,209 +10,21 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
-from statistics import NormalDist
-from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Literal, cast
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate, Estimates, unit_of_difference
+from veilmeter.core.estimate import Estimate, Estimates, frame, html_table
 from veilmeter.core.findings import Finding, Reference
-from veilmeter.core.intervals import cluster_error, t_quantile
-from veilmeter.core.parquet_bounds import read_table, texts
-from veilmeter.data.scores import Scores, encode
 from veilmeter.metrics.measure import is_headline, label_of
-from veilmeter.metrics.scores.forms import SortedScores
-from veilmeter.metrics.scores.resampling import Replicates, common_draws
-from veilmeter.metrics.scores.summary import replicates_of, shape_of
 from veilmeter.results.criteria import strongest
-from veilmeter.results.levels import ALPHA, holm
-from veilmeter.results.model import AttackerResult, LinkedPerson, Part, Results
-from veilmeter.results.run_folder import read_results, table_of
+from veilmeter.results.differences import PairedTrials, difference_of, links_by_point, pair_trials, sure_by_holm
+from veilmeter.results.model import AttackerResult, Part, Results
+from veilmeter.results.run_folder import RunLike, open_run
 from veilmeter.wording.catalog import shown
-
-Interval = tuple[float, float]
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class PairedTrials:
-    """The trials of one attacker that can be paired, per run: replicates of its scores, and how often each speaker is
-    linked."""
-
-    replicates: Sequence[Replicates] = ()
-    people: Sequence[Mapping[tuple[int, int], Sequence[LinkedPerson]]] = field(default_factory=tuple)
-
-    def interval(self, first: Estimate, second: Estimate, number: int, base: int = 0) -> Interval | None:
-        """The interval of the difference of run `number` to run `base`; None where these figures can't be paired."""
-        if first.at != second.at:
-            return None
-        value = second.value - first.value
-        if first.name == "linkability":
-            key = (int(first.at.get("length", 1)), int(first.at["speakers"]))
-            if not self.people or key not in self.people[base] or key not in self.people[number]:
-                return None
-            return _of_links(self.people[base][key], self.people[number][key], value)
-        if self.replicates and first.name in self.replicates[base].samples and not first.at:
-            return _of_replicates(self.replicates[base], self.replicates[number], first.name, value)
-        return None
-
-
-def _of_links(first: Sequence[LinkedPerson], second: Sequence[LinkedPerson], value: float) -> Interval | None:
-    """Each speaker's change in how often they are linked, weighted by their conversations as the values are."""
-    sides = [{row.speaker: row for row in people} for people in (first, second)]
-    counts = [{name: row.conversations for name, row in side.items()} for side in sides]
-    if counts[0] != counts[1] or len(counts[0]) < 2:
-        return None
-    names = list(counts[0])
-    weights = np.array([counts[0][name] for name in names])
-    change = np.array([sides[1][name].linked - sides[0][name].linked for name in names])
-    error, clusters = cluster_error(np.repeat(change, weights), np.repeat(np.arange(len(names)), weights))
-    half = t_quantile(clusters - 1, 0.975) * error
-    return (value - half, value + half)
-
-
-def _of_replicates(first: Replicates, second: Replicates, name: str, value: float) -> Interval | None:
-    """Student's t with the error of the difference: the bootstrap's, and the jackknife's where a measure is fitted to
-    the trials it measures, as resamples that repeat people are fitted even closer."""
-    of_second, of_first = common_draws([second, first], name)
-    drawn = of_second - of_first
-    error = float(drawn[np.isfinite(drawn)].std(ddof=1)) if np.isfinite(drawn).sum() > 1 else np.inf
-    if shape_of(name).overfits and name in first.left_out and name in second.left_out:
-        others = np.asarray(second.left_out[name]) - np.asarray(first.left_out[name])
-        others = others[np.isfinite(others)]
-        k = len(others)
-        error = float(np.sqrt((k - 1) / k * np.sum((others - others.mean()) ** 2))) if k > 1 else np.inf
-    if first.clusters < 2 or not np.isfinite(error):
-        return None
-    half = t_quantile(first.clusters - 1, 0.975) * error
-    return (value - half, value + half)
-
-
-def pair_trials(runs: Sequence[tuple[Path, Results, str]], resamples: int, seed: int) -> PairedTrials | None:
-    """The trials of one attacker of each run (folder, results, attacker); None where one of them is not an attacker."""
-    holders = [results.attackers.get(attacker) for _, results, attacker in runs]
-    known = [holder for holder in holders if holder is not None]
-    if len(known) < len(runs):
-        return None
-    people = [_by_point(holder) for holder in known]
-    given = any(holder.source == "scores" for holder in known)
-    sets = [] if given else [_scores(folder, results, attacker) for folder, results, attacker in runs]
-    replicates = []
-    if sets and all(scores is not None and scores.names == sets[0].names for scores in sets if sets[0] is not None):
-        for scores in sets:
-            if scores is None:
-                return PairedTrials((), tuple(people))
-            replicates.append(replicates_of(scores, SortedScores(*scores.ordered), resamples, seed))
-    return PairedTrials(tuple(replicates), tuple(people))
-
-
-def _by_point(holder: AttackerResult) -> dict[tuple[int, int], list[LinkedPerson]]:
-    """How often each speaker is linked, by length and number of people."""
-    rows: dict[tuple[int, int], list[LinkedPerson]] = {}
-    for row in holder.people:
-        rows.setdefault((row.length, row.among), []).append(row)
-    return rows
-
-
-def linking_differences(runs: Sequence[ComparedRun]) -> dict[tuple[int, int], Estimate]:
-    """Of every two runs (by their numbers) how many more recordings the strongest attacker links in the second than
-    in the first: the figures of their headlines, with Holm's rule over all pairs."""
-    cases = {number: case for number, run in enumerate(runs) if (case := strongest(run.results)) is not None}
-    alike = same_trials(runs)
-    differences: dict[tuple[int, int], list[Estimate]] = {}
-    for first, second in combinations(cases, 2):
-        pair = [cases[first], cases[second]]
-        people = [
-            _by_point(runs[number].results.attackers[case.attacker])
-            for number, case in zip((first, second), pair, strict=True)
-        ]
-        trials = PairedTrials((), tuple(people)) if alike else None
-        figure = difference_of(pair[0].estimate, pair[1].estimate, trials, 1, runs[second].name)
-        differences[first, second] = [figure]
-    return {pair: points[0] for pair, points in sure_by_holm(differences).items()}
-
-
-def _scores(folder: Path, results: Results, attacker: str) -> Scores | None:
-    """The trials of one utterance, as the run left them; None where they were not kept."""
-    path = table_of(folder, results, f"scores-{attacker}.parquet")
-    if path is None:
-        return None
-    words, numbers = ("enrollment_speaker", "trial_speaker"), ("target", "score")
-    groups = list(read_table(path, words, numbers))
-    enrolled, tried = (
-        np.array([text for group in groups for text in texts(group.column(name), path)], object) for name in words
-    )
-    names, enrolled_codes, tried_codes = encode(enrolled, tried)
-    target, score = (
-        np.concatenate([group.column(name).to_numpy(zero_copy_only=False) for group in groups]) for name in numbers
-    )
-    return Scores(score, target, enrolled_codes, tried_codes, names, str(path), "given")
-
-
-Title = TypeVar("Title")
-
-
-def difference_of(
-    first: Estimate, second: Estimate, trials: PairedTrials | None, number: int, run: str, base: int = 0
-) -> Estimate:
-    """Of run `number` to run `base`, with the interval of that same difference."""
-    value = second.value - first.value
-    paired = None if trials is None else trials.interval(first, second, number, base)
-    interval, how = (paired, "paired by speaker") if paired is not None else _independent_interval(first, second)
-    return Estimate(
-        name=first.name,
-        label=f"{first.label}, difference",
-        value=value,
-        unit=unit_of_difference(first.unit),
-        interval=interval,
-        null=0.0,
-        method=how,
-        better=first.better,
-        at={"run": run},
-    )
-
-
-def _independent_interval(first: Estimate, second: Estimate) -> tuple[Interval | None, str]:
-    """Where speakers can't be paired: as if the two intervals were independent, which is wider than they are."""
-    if first.interval is None or second.interval is None:
-        return None, "no interval"
-    value = second.value - first.value
-    down = math.hypot(second.value - second.interval[0], first.interval[1] - first.value)
-    up = math.hypot(second.interval[1] - second.value, first.value - first.interval[0])
-    return (value - down, value + up), "not paired"
-
-
-def sure_by_holm(differences: Mapping[Title, Sequence[Estimate]]) -> dict[Title, list[Estimate]]:
-    """The same differences with `p_adjusted` and `sure`, by Holm's rule over all of them that have an interval."""
-    places = [(title, row) for title, points in differences.items() for row in range(len(points))]
-    known = [(title, row) for title, row in places if differences[title][row].interval is not None]
-    adjusted = dict(zip(known, holm([_two_sided(differences[title][row]) for title, row in known]), strict=True))
-    return {
-        title: [
-            point.with_(extra={"p_adjusted": p, "sure": p < ALPHA}) if (p := adjusted.get((title, row))) is not None
-            else point.with_(extra={"sure": False})
-            for row, point in enumerate(points)
-        ]
-        for title, points in differences.items()
-    }  # fmt: skip
-
-
-def _two_sided(difference: Estimate) -> float:
-    """How often there would be as large a difference if there were none, judged by the interval's nearer half."""
-    if difference.interval is None or difference.value == 0:
-        return 1.0
-    low, high = difference.interval
-    reach = difference.value - low if difference.value > 0 else high - difference.value
-    if reach <= 0:
-        return 0.0
-    return 2 * (1 - NormalDist().cdf(NormalDist().inv_cdf(0.975) * abs(difference.value) / reach))
-
 
 CURVES = ("linkability", "residual_risk")
 OF_PARTS = {"similarity": ("deid", "g_vd"), "inversion": ("top1",)}
@@ -221,7 +33,7 @@ OF_PARTS = {"similarity": ("deid", "g_vd"), "inversion": ("top1",)}
 @dataclass(frozen=True, eq=False)
 class ComparedRun:
     name: str
-    folder: Path
+    folder: Path | None
     results: Results
 
     @property
@@ -247,12 +59,21 @@ class ComparedFigure:
         return f"{whose}{self.label}{''.join(f', {shown(value)}' for value in self.group)}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """`values` and `differences` by what is compared; one per run, or per run but the first.
+    """Runs side by side: what `compare` gives.
 
-    A difference carries `p_adjusted`, by Holm's rule over all of them, and `sure`. `settings` are those that differ
-    between the runs, each with its value in every run.
+    Attributes
+    ----------
+    runs : tuple of ComparedRun
+        The runs with their names; the first is the baseline.
+    values, differences : mapping of ComparedFigure to sequence of Estimate
+        By what is compared: one value per run, and one difference to the first per other run. A difference carries
+        `p_adjusted`, by Holm's rule over all of them, and `sure`.
+    summary, warnings : tuple of Finding
+        What the figures say, and what else differs between the runs.
+    settings : mapping
+        Settings that differ between the runs, each with its value in every run.
     """
 
     runs: tuple[ComparedRun, ...]
@@ -262,23 +83,103 @@ class Comparison:
     warnings: tuple[Finding, ...] = ()
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the runs."""
+        return tuple(run.name for run in self.runs)
 
-def read_runs(folders: Sequence[str | Path], *, repeat_names: bool = False) -> tuple[ComparedRun, ...]:
-    """The runs in these folders, each under another name; with `repeat_names`, the runs of one system share theirs.
+    def table(
+        self, form: Literal["markdown", "latex", "csv"] = "markdown", measures: Sequence[str] = (), **options: Any
+    ) -> str:
+        """The systems by measures as text for a paper; see `system_table`, whose options `options` are.
+
+        Parameters
+        ----------
+        form : {"markdown", "latex", "csv"}
+            The form of the table.
+        measures : sequence of str
+            Columns, such as `eer` or `linkability@20`; by default the usual ones that all runs have.
+        """
+        from veilmeter.results.system_table import system_table
+
+        return system_table(*self.runs, measures=measures, labels=self.labels, **options).render(form)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Tidy: one row per figure and run, with its difference to the first run."""
+        table: dict[str, list[Any]] = {
+            name: []
+            for name in ("figure", "attacker", "run", "value", "unit", "low", "high", "difference", "difference_low",
+                         "difference_high", "p_adjusted", "significant")
+        }  # fmt: skip
+        for figure, values in self.values.items():
+            for point, change in zip(values, [None, *self.differences[figure]], strict=True):
+                ends = (change and change.interval) or (None, None)
+                found = {} if change is None else change.extra
+                row = (
+                    str(figure), figure.attacker, point.at["run"], point.value, point.unit,
+                    *(point.interval or (None, None)), change and change.value, *ends, found.get("p_adjusted"),
+                    found.get("sure"),
+                )  # fmt: skip
+                for column, cell in zip(table.values(), row, strict=True):
+                    column.append(cell)
+        return table
+
+    def to_frame(self) -> Any:
+        """`columns` as a pandas DataFrame, or a pyarrow Table where pandas is not installed."""
+        return frame(self.columns())
+
+    def __repr__(self) -> str:
+        sure = sum(bool(point.extra["sure"]) for points in self.differences.values() for point in points)
+        total = sum(map(len, self.differences.values()))
+        names = ", ".join(self.labels)
+        names = names if len(names) <= 300 else f"{names[:300]}..."
+        return f"Comparison({names}: {sure} of {total} differences are significant)"
+
+    def _repr_html_(self) -> str:
+        cells = [
+            (str(figure), *(f"{point.format_value()} {point.format_interval()}" for point in points),
+             *(f"{point.format_value()} {point.format_interval()}{' *' if point.extra['sure'] else ''}"
+               for point in self.differences[figure]))
+            for figure, points in self.values.items()
+        ]  # fmt: skip
+        head = ["figure", *self.labels, *(f"{name} − {self.labels[0]}" for name in self.labels[1:])]
+        return html_table(head, cells) + "<p>* significant (Holm's rule over all differences)</p>"
+
+
+def read_runs(
+    runs: Iterable[RunLike | ComparedRun], *, labels: Sequence[str] = (), repeat_names: bool = False
+) -> tuple[ComparedRun, ...]:
+    """The runs, in memory or in folders, each under another name; with `repeat_names`, the runs of one system share
+    theirs.
 
     A folder may be written as NAME=RUN, and several of them as NAME=RUN,RUN.
     """
-    given = [labeled for folder in folders for labeled in _labeled_folders(folder)]
-    runs = [ComparedRun(label, _folder(folder), read_results(folder)) for label, folder in given]
-    labels = Counter(run.name for run in runs if run.name)
+    compared = [opened for given in runs for opened in _open_runs(given)]
+    if labels:
+        if len(labels) != len(compared):
+            raise InputError(f"there are {len(compared)} runs but {len(labels)} labels", fix="give one label per run")
+        compared = [replace(run, name=str(label)) for run, label in zip(compared, labels, strict=True)]
+    counts = Counter(run.name for run in compared if run.name)
     if repeat_names:
-        return tuple(replace(run, name=run.name or _title(run) or run.folder.resolve().name) for run in runs)
-    for label, count in labels.items():
+        return tuple(replace(run, name=run.name or _title(run) or _folder_name(run)) for run in compared)
+    for label, count in counts.items():
         if count > 1:
             raise InputError(
                 f"{count} runs are called {label!r}", fix="give each its own name, or show their mean: --table --group"
             )
-    return tuple(_name_runs(runs))
+    return tuple(_name_runs(compared))
+
+
+def _open_runs(given: RunLike | ComparedRun) -> Iterator[ComparedRun]:
+    if isinstance(given, ComparedRun):
+        yield given
+    elif isinstance(given, str | Path):
+        for label, folder in _labeled_folders(given):
+            opened = open_run(folder)
+            yield ComparedRun(label, opened.folder, opened.results)
+    else:
+        opened = open_run(given)
+        yield ComparedRun("", opened.folder, opened.results)
 
 
 def _labeled_folders(given: str | Path) -> Iterator[tuple[str, str]]:
@@ -301,11 +202,58 @@ def _labeled_folders(given: str | Path) -> Iterator[tuple[str, str]]:
 
 
 def compare(
-    folders: Sequence[str | Path], *, by: Sequence[str] = (), resamples: int = 1000, seed: int = 0
+    *runs: RunLike | Sequence[RunLike],
+    labels: Sequence[str] = (),
+    by: Sequence[str] = (),
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> Comparison:
-    """The runs in these folders: every attacker, measure and point that all of them have, and with `by` the same within
-    the groups of these attributes."""
-    runs = read_runs(folders)
+    """Compare runs measure by measure, with the first as baseline.
+
+    Every measure of every attacker that all runs have is compared. Where both runs have the same people and trials,
+    differences are paired by speaker, which needs the tables in their folders.
+
+    Parameters
+    ----------
+    *runs : Assessment, Results, path, or a list of these
+        Two or more runs, in memory or as the folders that `assess` wrote; a path may be written as NAME=RUN.
+    labels : sequence of str
+        Names of the runs, one per run; by default their titles or folders.
+    by : sequence of str
+        Attributes within whose groups to compare, too.
+    resamples, seed : int
+        Of the bootstrap over speakers.
+
+    Returns
+    -------
+    Comparison
+        Values, differences with intervals, and which of them are significant. `table("latex")` is for a paper.
+
+    Raises
+    ------
+    InputError
+        If there is one run only, a run can't be read, or the runs have nothing in common.
+
+    Examples
+    --------
+    >>> compare("runs/b1", "runs/b2", labels=["B1", "ours"]).table("latex")  # doctest: +SKIP
+    """
+    return compare_runs(read_runs(flat(runs), labels=labels), by=by, resamples=resamples, seed=seed)
+
+
+def flat(runs: Iterable[RunLike | ComparedRun | Sequence[RunLike]]) -> Iterator[RunLike | ComparedRun]:
+    """Runs that are given one by one, or as lists."""
+    for run in runs:
+        if isinstance(run, list | tuple):
+            yield from run
+        else:
+            yield cast(RunLike, run)
+
+
+def compare_runs(
+    runs: tuple[ComparedRun, ...], *, by: Sequence[str] = (), resamples: int = 1000, seed: int = 0
+) -> Comparison:
+    """Every attacker, measure and point that all runs have, and with `by` the same within groups."""
     if len(runs) < 2:
         raise InputError("one run can't be compared", fix="give two or more folders, or --table")
     settings = differing_settings([run.results for run in runs])
@@ -337,6 +285,24 @@ def compare(
     )
 
 
+def linking_differences(runs: Sequence[ComparedRun]) -> dict[tuple[int, int], Estimate]:
+    """Of every two runs (by their numbers) how many more recordings the strongest attacker links in the second than
+    in the first: the figures of their headlines, with Holm's rule over all pairs."""
+    cases = {number: case for number, run in enumerate(runs) if (case := strongest(run.results)) is not None}
+    alike = same_trials(runs)
+    differences: dict[tuple[int, int], list[Estimate]] = {}
+    for first, second in combinations(cases, 2):
+        pair = [cases[first], cases[second]]
+        people = [
+            links_by_point(runs[number].results.attackers[case.attacker])
+            for number, case in zip((first, second), pair, strict=True)
+        ]
+        trials = PairedTrials((), tuple(people)) if alike else None
+        figure = difference_of(pair[0].estimate, pair[1].estimate, trials, 1, runs[second].name)
+        differences[first, second] = [figure]
+    return {pair: points[0] for pair, points in sure_by_holm(differences).items()}
+
+
 def differing_settings(results: Sequence[Results]) -> dict[str, list[Any]]:
     """Every setting that is not the same in all runs, with its values."""
     incidental = {name for result in results for name in result.incidental}
@@ -359,19 +325,17 @@ def _comparable(name: str, value: Any, incidental: Container[str]) -> Any:
     }
 
 
-def _folder(given: str | Path) -> Path:
-    """The folder of a run; results.json itself may have been given."""
-    path = Path(given)
-    return path.parent if path.is_file() else path
+def _folder_name(run: ComparedRun) -> str:
+    return "run" if run.folder is None else run.folder.resolve().name
 
 
 def _name_runs(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
     """A short name for each: its label, the title it was given, or its folder's name; numbered where one comes up
     again."""
     given = [_title(run) for run in runs]
-    names = given if all(given) and len(set(given)) == len(given) else [run.folder.resolve().name for run in runs]
+    names = given if all(given) and len(set(given)) == len(given) else [_folder_name(run) for run in runs]
     if len(set(names)) < len(names):
-        names = [str(run.folder) for run in runs]
+        names = ["run" if run.folder is None else str(run.folder) for run in runs]
     names = [run.name or name for run, name in zip(runs, names, strict=True)]
     seen: Counter[str] = Counter()
     unique = []
@@ -405,7 +369,8 @@ def same_trials(runs: Sequence[ComparedRun]) -> bool:
 
 def differences_of(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[Any]]) -> Iterator[Finding]:
     """What differs between the runs beside the system, and which of them can't be relied on."""
-    if len({run.folder.resolve() for run in runs}) < len(runs):
+    places = [id(run.results) if run.folder is None else run.folder.resolve() for run in runs]
+    if len(set(places)) < len(runs):
         yield Finding("run_given_twice", severity="warning")
     for run in runs:
         if not run.results.verdict.trustworthy:

@@ -1,330 +1,35 @@
 """The gate for continuous integration: limits that a run must keep, its own doubts, and an earlier run to compare with.
 
-The bad end of the interval decides, for the worst attacker. Without a group a limit is about everybody together and
-about every group that the run has figures of; within a group about nobody else.
+`gate` takes runs as people have them; `check_gate` holds results against limits that were parsed.
 """
 
 from __future__ import annotations
 
-import difflib
-import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from veilmeter.attacks.attacker import BASELINE, attacker, default_attackers
+from veilmeter.attacks.attacker import default_attackers
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import POINTS, Estimate, Estimates
+from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, Level, Reference, group_references
-from veilmeter.core.options import refuse_fraction
-from veilmeter.metrics.measure import Measure, better_direction, measure_behind
+from veilmeter.metrics.measure import better_direction
 from veilmeter.results.compare import ComparedFigure, Comparison, compare
 from veilmeter.results.levels import ORDER
+from veilmeter.results.limits import (
+    Group,
+    Limit,
+    LimitCheck,
+    candidates_of,
+    check_limit,
+    groups_of,
+    places_of,
+    read_limits,
+)
 from veilmeter.results.model import AttackerResult, Part, Results
+from veilmeter.results.run_folder import RunLike, open_run
 from veilmeter.results.trust import Doubt, doubts, open_questions
 from veilmeter.wording import sentence, sentences, text
-from veilmeter.wording.catalog import shown
-
-PERCENTAGES = ("percent", POINTS)
-Side = Literal["max", "min"]
-Group = Mapping[str, str]  # attribute and value, as in {"gender": "f"}; empty for everybody
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """`linkability@1000=5%` with --max: the measure, where on its curve, for which attacker, how far it may go."""
-
-    measure: str
-    bound: float
-    side: Side
-    speakers: int | None = None
-    length: int | None = None
-    attacker: str | None = None
-    percent: bool = False
-
-    def __str__(self) -> str:
-        at = "" if self.speakers is None else f"@{self.speakers}"
-        at += "" if self.length is None else f",L{self.length}"
-        who = "" if self.attacker is None else f"{self.attacker}:"
-        sign = "%" if self.percent else ""
-        return f"{who}{self.measure}{at} {'<=' if self.side == 'max' else '>='} {self.bound:g}{sign}"
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One estimate that a limit is about: `place` is the attacker or the part, `group` the group it is within."""
-
-    place: str
-    estimate: Estimate
-    group: Group = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class LimitCheck:
-    """A limit, the estimate that comes nearest to breaking it or breaks it most, and whether it holds.
-
-    `group` is the group that was asked for. `not_measured` are the attackers and groups that have no such figure, where
-    others have one.
-    """
-
-    limit: Limit
-    holds: bool
-    candidate: Candidate
-    decisive: float
-    group: Group = field(default_factory=dict)
-    not_measured: tuple[Finding, ...] = ()
-
-    @property
-    def title(self) -> Finding:
-        """The limit, and the group it was asked for."""
-        return Finding.of("limit", limit=str(self.limit), group=group_references(self.group) or None)
-
-    @property
-    def finding(self) -> Finding:
-        """The figure that decides, whose it is, and where on its curve as far as the limit leaves that open. A limit
-        from the wrong side is allowed, but hardly meant."""
-        estimate, limit = self.candidate.estimate, self.limit
-        wrong = {"max": "higher", "min": "lower"}[limit.side]
-        asked = {"speakers": limit.speakers, "length": limit.length}
-        return Finding.of(
-            "limit_checked",
-            estimate=estimate.with_(at={key: at for key, at in estimate.at.items() if asked.get(key) is None}),
-            place=self.candidate.place,
-            group=None if self.group else group_references(self.candidate.group) or None,
-            better=wrong if better_direction(estimate) == wrong else None,
-            severity="information" if self.holds else "problem",
-        )
-
-    def __str__(self) -> str:
-        return f"{'holds' if self.holds else 'broken'}: {text((self.title, self.finding))}"
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "limit": str(self.limit),
-            "holds": self.holds,
-            "attacker": self.candidate.place,
-            "group": dict(self.candidate.group),
-            "by": dict(self.group),
-            "decisive": self.decisive,
-            "not_measured": list(sentences(self.not_measured)),
-            "estimate": {"name": self.candidate.estimate.name, **self.candidate.estimate.to_json()},
-        }
-
-
-# A figure: `eer`, `linkability@20`, `linkability@20,L3`, `informed:eer`.
-FIGURE_FORM = (
-    r"(?:(?P<attacker>[A-Za-z][\w.+-]*):)?(?P<measure>[A-Za-z_0-9.-]+(?:@[a-z]+=[0-9.e-]+)?)"
-    r"(?:@(?P<speakers>[0-9]{1,3}(?:_?[0-9]{1,3}){0,5}))?(?:[,@]L=?(?P<length>[0-9]{1,9}))?"
-)
-_FORM = re.compile(FIGURE_FORM + r"=(?P<bound>[-+0-9.eE]+)(?P<percent>\s?%)?")
-
-
-def parse_limit(text: str, side: Side) -> Limit:
-    """
-    >>> parse_limit("linkability@1000=5%", "max")
-    Limit(measure='linkability', bound=5.0, side='max', speakers=1000, length=None, attacker=None, percent=True)
-    >>> str(parse_limit("informed:eer=30%", "min"))
-    'informed:eer >= 30%'
-    """
-    parsed = _FORM.fullmatch(text.strip())
-    try:
-        if parsed is None:
-            raise ValueError
-        bound = float(parsed["bound"])
-        speakers = int(parsed["speakers"]) if parsed["speakers"] else None
-    except ValueError:
-        raise InputError(
-            f"--{side} {text}: invalid limit",
-            fix="write measure=bound, measure@speakers=bound, measure@speakers,L3=bound or attacker:measure=bound",
-        ) from None
-    if not math.isfinite(bound):
-        raise InputError(f"--{side} {text}: a limit must be a finite number")
-    return Limit(
-        measure=parsed["measure"],
-        bound=bound,
-        side=side,
-        speakers=speakers,
-        length=int(parsed["length"]) if parsed["length"] else None,
-        attacker=parsed["attacker"],
-        percent=parsed["percent"] is not None,
-    )
-
-
-def groups_of(results: Results, attribute: str) -> list[Group]:
-    """The groups by an attribute that the run has figures of; an InputError where there are none."""
-    holders: list[AttackerResult | Part] = [*results.attacks.values(), *results.parts.values()]
-    values = dict.fromkeys(value for holder in holders for value in holder.by.get(attribute, {}))
-    if not values:
-        known = ", ".join(dict.fromkeys(name for holder in holders for name in holder.by))
-        fix = f"assess with --by {attribute}" + (f"; this run has {known}" if known else "")
-        raise InputError(f"--by {attribute}: the run has no figures within groups by {attribute}", fix=fix)
-    return [{attribute: value} for value in values]
-
-
-def check_limit(results: Results, limit: Limit, group: Group | None = None) -> LimitCheck:
-    """A limit against the worst of the estimates it is about; with a group, of those within it."""
-    limit = _with_attacker(results, limit)
-    places = list(_places(results, limit.attacker, group))
-    candidates = [candidate for place in places for candidate in _candidates(place, limit)]
-    if not candidates:
-        raise _nothing(results, limit, places, group)
-    for candidate in candidates:
-        _refuse_impossible(limit, candidate.estimate)
-    limit = replace(limit, percent=candidates[0].estimate.unit in PERCENTAGES)
-    sign = 1 if limit.side == "max" else -1
-
-    def badness(candidate: Candidate) -> tuple[bool, float]:
-        value = _decisive(candidate.estimate, limit.side)
-        return (math.isnan(value), sign * value)
-
-    worst = max(candidates, key=badness)
-    value, bound = _decisive(worst.estimate, limit.side), limit.bound
-    # A figure that does not exist can't be shown to hold.
-    holds = not math.isnan(value) and (value <= bound if limit.side == "max" else value >= bound)
-    return LimitCheck(limit, holds, worst, value, group or {}, tuple(_gaps(places, limit)))
-
-
-def _gaps(places: Sequence[Place], limit: Limit) -> Iterator[Finding]:
-    """Attackers without a figure that other attackers have, and groups of those who have it for everybody; what a part
-    says of one attacker is not a group of people."""
-    with_figure = [place for place in places if any(True for _ in _candidates(place, limit))]
-    attackers = any(isinstance(place.holder, AttackerResult) for place in with_figure)
-    whole = {place.holder.name for place in with_figure if not place.group}
-    for place in places:
-        known = place in with_figure
-        alike = place.holder.name in whole if place.group else attackers and isinstance(place.holder, AttackerResult)
-        if alike and not known and "attacker" not in place.group:
-            group = group_references(place.group) or None
-            yield Finding.of("figure_not_measured", place=place.holder.name, group=group)
-
-
-def _with_attacker(results: Results, limit: Limit) -> Limit:
-    """The attacker by its own name, where an alias was given; one of the run may be of any name."""
-    if limit.attacker is None or limit.attacker in results.attackers or limit.attacker == BASELINE:
-        return limit
-    return replace(limit, attacker=attacker(limit.attacker).name)
-
-
-def _refuse_impossible(limit: Limit, estimate: Estimate) -> None:
-    """A limit outside what the measure can be at all is a mistake; a bare number of at most 1 may be a fraction or a
-    percentage. A figure in another unit than its measure's would be held against the wrong bound."""
-    entry = measure_behind(estimate)
-    if entry is not None and entry.unit != estimate.unit:
-        raise InputError(
-            f"{limit}: the results give {estimate.label} in {estimate.unit or 'no unit'!r} instead of {entry.unit!r}",
-            fix="run the assessment again",
-        )
-    if limit.percent and estimate.unit not in PERCENTAGES:
-        raise InputError(f"{limit}: {estimate.label} is not a percentage", fix="write the limit without %")
-    if entry is not None and not entry.contains(limit.bound):
-        raise InputError(f"{limit}: {estimate.label} {_range(entry)}")
-    if estimate.unit in PERCENTAGES and not limit.percent:
-        try:
-            refuse_fraction(limit.bound)
-        except InputError as problem:
-            raise InputError(f"{limit}: {problem.what}", fix=problem.fix) from None
-
-
-def _range(entry: Measure) -> str:
-    sign = " %" if entry.unit in PERCENTAGES else ""
-    low, high = f"{entry.low:g}{sign}", f"{entry.high:g}{sign}"
-    if math.isinf(entry.low) or math.isinf(entry.high):
-        return f"is never below {low}" if math.isinf(entry.high) else f"is never above {high}"
-    return f"lies between {low} and {high}"
-
-
-def _decisive(estimate: Estimate, side: Side) -> float:
-    """The end of the interval that may break the limit, or the value where that is worse; NaN where an end is."""
-    ends = (estimate.value, *(estimate.interval or ()))
-    if any(math.isnan(end) for end in ends):
-        return math.nan
-    worst: float = max(ends) if side == "max" else min(ends)
-    return worst
-
-
-def _candidates(place: Place, limit: Limit) -> Iterator[Candidate]:
-    names = _names(limit)
-    for point in place.estimates:
-        named = point.name in names or (point.name == "inference" and point.at.get("attribute") == limit.measure)
-        if named and _at(point, limit):
-            attribute = point.at.get("attribute")
-            yield Candidate(str(attribute) if attribute is not None else place.holder.name, point, place.group)
-
-
-def _at(point: Estimate, limit: Limit) -> bool:
-    return all(
-        wanted is None or point.at.get(key) == wanted
-        for key, wanted in (("speakers", limit.speakers), ("length", limit.length))
-    )
-
-
-def _names(limit: Limit) -> tuple[str, ...]:
-    """A number of people beyond those enrolled is answered by the extrapolation, where it was asked for."""
-    if limit.measure == "linkability" and limit.speakers is not None:
-        return ("linkability", "population_linkability")
-    return (limit.measure,)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Place:
-    """An attacker or a part, with its estimates of everybody or within a group."""
-
-    holder: AttackerResult | Part
-    estimates: Estimates
-    group: Group
-
-
-def _places(results: Results, named: str | None, group: Group | None) -> Iterator[Place]:
-    """Attackers and parts, of everybody and within groups, or within the one asked for. The baseline where named."""
-    holders: list[AttackerResult | Part] = [
-        holder for name, holder in results.attackers.items() if name == named or (named is None and holder.is_attack)
-    ]
-    if named is None:
-        holders += results.parts.values()
-    for holder in holders:
-        if group is None:
-            yield Place(holder, holder.estimates, {})
-        for attribute, values in holder.by.items():
-            for value, estimates in values.items():
-                if group is None or group == {attribute: value}:
-                    yield Place(holder, estimates, {attribute: value})
-
-
-def _nothing(results: Results, limit: Limit, places: Sequence[Place], group: Group | None) -> InputError:
-    if limit.attacker is not None and limit.attacker not in results.attackers:
-        return InputError(
-            f"{limit}: the run has no {limit.attacker} attacker", fix=f"it has {', '.join(results.attackers)}"
-        )
-    within = f" within {shown(group_references(group))}" if group else ""
-    known = sorted({name for place in places for name in place.estimates.names})
-    points = [point for place in places for point in place.estimates.points(limit.measure)]
-    if points:
-        return InputError(f"{limit}: the run has no such point{within}", fix=_list_points(results, limit, points))
-    near = difflib.get_close_matches(limit.measure, known, 1)
-    return InputError(
-        f"{limit}: the run has no measure {limit.measure!r}{within}",
-        fix=f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}",
-    )
-
-
-def _list_points(results: Results, limit: Limit, points: Iterable[Estimate]) -> str:
-    """At which points there are figures, and how to get the one that was asked for."""
-    at = [point.at for point in points]
-    sizes = sorted({int(where["speakers"]) for where in at if "speakers" in where})
-    lengths = sorted({int(where["length"]) for where in at if "length" in where})
-    fix = f"it was measured among {', '.join(map(str, sizes))} people" if sizes else "it is a single figure"
-    if lengths:
-        fix += f", with {', '.join(map(str, lengths))} utterances each"
-    if limit.length is not None and limit.length not in lengths and lengths:
-        fix += f"; assess with --lengths {limit.length}"
-    elif limit.measure == "linkability" and limit.speakers not in sizes:
-        fix += f"; assess with --speakers {limit.speakers} or, beyond the enrolled, --population {limit.speakers}"
-        beyond = ("not_extrapolated", "population_is_smaller")
-        reasons = [sentence(found) for found in results.warnings if found.code in beyond]
-        fix += f". {reasons[0]}" if reasons else ""
-    return fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,9 +103,10 @@ class BaselineCheck:
 class Gate:
     """Whether a run passes: its limits, what it doubts, which checks are open and which attackers were not run.
 
-    A doubted run fails unless it is accepted `even_if_doubted`; with `trustworthy` asked for, an open check fails too.
-    `scope` says what the limits were held against, `level` how high the assessment calls the risk and `decided_by` the
-    criteria that make it so; with `max_level` it may not be higher. A level that is unknown may be any.
+    It is true in a condition if the run has passed. A doubted run fails unless it is accepted `even_if_doubted`; with
+    `trustworthy` asked for, an open check fails too. `scope` says what the limits were held against, `level` how high
+    the assessment calls the risk and `decided_by` the criteria that make it so; with `max_level` it may not be higher.
+    A level that is unknown may be any.
     """
 
     limits: tuple[LimitCheck, ...]
@@ -414,6 +120,16 @@ class Gate:
     decided_by: tuple[str, ...] = ()
     max_level: Level | None = None
     baseline: BaselineCheck | None = None
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        return "\n".join(["passed" if self.passed else "failed", *map(str, self.limits), *map(text, self.doubts)])
+
+    def __repr__(self) -> str:
+        broken = sum(not limit.holds for limit in self.limits)
+        return f"Gate({'passed' if self.passed else 'failed'}: {broken} of {len(self.limits)} limits are broken)"
 
     @property
     def level_holds(self) -> bool:
@@ -449,6 +165,73 @@ class Gate:
 
 
 def gate(
+    run: RunLike,
+    limits: Sequence[Limit] = (),
+    *,
+    max: Mapping[str, float | str] | None = None,
+    min: Mapping[str, float | str] | None = None,
+    by: Sequence[str] = (),
+    baseline: RunLike | None = None,
+    trustworthy: bool = False,
+    even_if_doubted: bool = False,
+    max_level: Level | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Gate:
+    """Check a run against limits, as in continuous integration.
+
+    A limit is compared with the unfavorable end of the 95 % interval, over all attackers and groups of the run.
+
+    Parameters
+    ----------
+    run : Assessment, Results or path
+        The run, in memory or as the folder that `assess` wrote.
+    limits : sequence of Limit
+        Limits as objects, beside those in `max` and `min`.
+    max, min : mapping of str to str or float
+        Upper and lower limits by figure: `{"linkability@20": "20%"}`, `{"informed:eer": "30%"}`, `{"d_ece": 0.1}`.
+        A bare number of at most 1 for a percentage is refused.
+    by : sequence of str
+        Attributes whose groups must each keep every limit.
+    baseline : Assessment, Results or path, optional
+        An earlier run: fail too if anything is significantly worse than there.
+    trustworthy : bool
+        Fail too if a check that applies to this run could not be made.
+    even_if_doubted : bool
+        Check the limits only, even if self-checks failed.
+    max_level : {"low", "raised"}, optional
+        The highest level of risk that passes.
+    resamples, seed : int
+        Of the bootstrap for differences to the baseline.
+
+    Returns
+    -------
+    Gate
+        What was checked; `passed` says whether all of it holds.
+
+    Raises
+    ------
+    InputError
+        If nothing is to be checked, a limit can't be read, or the run has no such figure.
+
+    Examples
+    --------
+    >>> gate("run/", max={"linkability@20": "20%"}, min={"eer": "30%"}).passed  # doctest: +SKIP
+    True
+    """
+    wanted = [*limits, *read_limits(max or {}, min or {})]
+    if not wanted and not trustworthy and baseline is None and max_level is None:
+        raise InputError("no limit was given", fix='give max={"linkability@100": "5%"}, max_level="raised" or the like')
+    if trustworthy and even_if_doubted:
+        raise InputError("trustworthy and even_if_doubted contradict each other", fix="give one of them")
+    earlier = None if baseline is None else against_baseline(baseline, run, by=by, resamples=resamples, seed=seed)
+    return check_gate(
+        open_run(run).results, wanted, by=by, trustworthy=trustworthy, even_if_doubted=even_if_doubted,
+        max_level=max_level, baseline=earlier,
+    )  # fmt: skip
+
+
+def check_gate(
     results: Results,
     limits: Sequence[Limit],
     *,
@@ -515,8 +298,8 @@ def _scope(results: Results, limits: Sequence[Limit]) -> Finding:
     parts = [
         place.holder.name
         for limit in limits
-        for place in _places(results, limit.attacker, None)
-        if isinstance(place.holder, Part) and any(_candidates(place, limit))
+        for place in places_of(results, limit.attacker, None)
+        if isinstance(place.holder, Part) and any(candidates_of(place, limit))
     ]
     holders: list[AttackerResult | Part] = [*results.attacks.values(), *results.parts.values()]
     groups = {
@@ -530,13 +313,14 @@ def _scope(results: Results, limits: Sequence[Limit]) -> Finding:
 
 
 def against_baseline(
-    baseline: str | Path, run: str | Path, *, by: Sequence[str] = (), resamples: int = 1000, seed: int = 0
+    baseline: RunLike, run: RunLike, *, by: Sequence[str] = (), resamples: int = 1000, seed: int = 0
 ) -> BaselineCheck:
     """The run against an earlier one. Every figure that both have is compared, paired by speaker where the trials are
     the same; Holm's rule over all of them says which differences are sure."""
-    if Path(baseline).resolve() == Path(run).resolve():
-        raise InputError("this run is its own baseline", path=run, fix="give the folder of an earlier run")
-    comparison = compare([baseline, run], by=by, resamples=resamples, seed=seed)
+    folders = [opened.folder for opened in map(open_run, (baseline, run))]
+    if None not in folders and len({folder.resolve() for folder in folders if folder is not None}) == 1:
+        raise InputError("this run is its own baseline", path=folders[1], fix="give the folder of an earlier run")
+    comparison = compare(baseline, run, by=by, resamples=resamples, seed=seed)
     before, now = comparison.runs
     directed = {
         figure: difference
@@ -547,7 +331,7 @@ def against_baseline(
     if not tested:
         raise InputError(
             "none of the figures has an interval in both runs, so none can be significantly worse",
-            path=baseline,
+            path=folders[0],
             fix="assess both without --no-intervals",
         )
     sure = {figure: point for figure, point in tested.items() if point.extra["sure"]}

@@ -9,11 +9,12 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from veilmeter.attacks.attacker import BASELINE
 from veilmeter.attacks.material import Training
-from veilmeter.core.estimate import Estimate, Estimates, cells_of, frame
+from veilmeter.core.estimate import Estimate, Estimates, cells_of, frame, html_table
 from veilmeter.core.findings import Direction, Finding, Level
 from veilmeter.wording import text
 
@@ -200,7 +201,7 @@ class Person:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class People:
     """Everybody by falling risk; how many would be listed as unprotected by chance alone."""
 
@@ -211,7 +212,34 @@ class People:
 
     @property
     def unprotected(self) -> tuple[str, ...]:
+        """The speakers who are unprotected."""
         return tuple(person.speaker for person in self.persons if person.unprotected)
+
+    def __len__(self) -> int:
+        return len(self.persons)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Person]:
+        return iter(self.persons)
+
+    def to_frame(self) -> Any:
+        """One row per person with their id, by falling risk, as a DataFrame."""
+        return frame(
+            {
+                "speaker": [person.speaker for person in self.persons],
+                "risk": [person.risk.value for person in self.persons],
+                "unit": [person.risk.unit for person in self.persons],
+                "attacker": [person.attacker for person in self.persons],
+                "gender": [person.gender for person in self.persons],
+                "unprotected": [person.unprotected for person in self.persons],
+            }
+        )
+
+    def __repr__(self) -> str:
+        """Without ids, which are shown only where they are asked for."""
+        return f"People({len(self.persons)} people, {len(self.unprotected)} unprotected)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,9 +316,27 @@ class Verdict:
     not_tested: tuple[Finding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Results:
-    """Everything an assessment measured and concluded."""
+    """Everything an assessment measured and concluded.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        The level of the worst case, whether it can be relied on, and what is found.
+    attackers : mapping of str to AttackerResult
+        By attacker, what it has, how it compared, and its `estimates`.
+    parts : mapping of str to Part
+        What was measured beside the attackers: similarity, zebra, inversion, utility and so on.
+    criteria : mapping of str to Criterion
+        The worst case of each criterion.
+    checks : tuple of Check
+        What the assessment checked about itself.
+    people : People
+        Everybody by falling risk.
+    settings, inputs, protocol, seed, version
+        What the figures depend on.
+    """
 
     version: str
     title: str
@@ -330,19 +376,22 @@ class Results:
         yield from ((name, part.estimates) for name, part in self.parts.items())
 
     def columns(self) -> dict[str, list[Any]]:
-        """Tidy: one row per attacker (or part), group, measure and point."""
-        rows: list[tuple[str, str, str, Estimates]] = [(name, "", "", estimates) for name, estimates in self.places()]
-        holders: dict[str, AttackerResult | Part] = {**self.attackers, **self.parts}
-        for name, holder in holders.items():
-            rows += [
-                (name, attribute, value, estimates)
-                for attribute, values in holder.by.items()
-                for value, estimates in values.items()
-            ]
-        everything = Estimates(point for _, _, _, estimates in rows for point in estimates)
-        named: dict[str, list[Any]] = {"attacker": [], "attribute": [], "group": []}
-        for name, attribute, value, estimates in rows:
-            for column, cell in zip(named.values(), (name, attribute, value), strict=True):
+        """Tidy: one row per attacker or part, group, measure and point; the column of the other is empty."""
+        holders: list[tuple[str, str, AttackerResult | Part]] = [
+            *((name, "", attacker) for name, attacker in self.attackers.items()),
+            *(("", name, part) for name, part in self.parts.items()),
+        ]
+        rows = [(attacker, part, "", "", holder.estimates) for attacker, part, holder in holders]
+        rows += [
+            (attacker, part, attribute, value, estimates)
+            for attacker, part, holder in holders
+            for attribute, values in holder.by.items()
+            for value, estimates in values.items()
+        ]
+        everything = Estimates(point for *_, estimates in rows for point in estimates)
+        named: dict[str, list[Any]] = {"attacker": [], "part": [], "attribute": [], "group": []}
+        for *names, estimates in rows:
+            for column, cell in zip(named.values(), names, strict=True):
                 column += [cell] * len(estimates)
         return named | everything.columns()
 
@@ -350,22 +399,27 @@ class Results:
         """`columns` as a pandas DataFrame, or a pyarrow Table where pandas is not installed."""
         return frame(self.columns())
 
+    @property
+    def headline(self) -> str:
+        """The verdict in words."""
+        return text(self.verdict.headline)
+
+    def report(self, out: str | Path, **options: Any) -> Path:
+        """Write the report; see `veilmeter.write_report`, whose options `options` are."""
+        import veilmeter  # the report is made from results, never the other way round, but for this
+
+        return veilmeter.write_report(self, out, **options)
+
+    def __repr__(self) -> str:
+        doubt = "" if self.verdict.trustworthy else "not trustworthy: "
+        headline = self.headline if len(self.headline) <= 600 else f"{self.headline[:600]}..."
+        return f"Results({doubt}{headline})"
+
     def _repr_html_(self) -> str:
         doubt = "" if self.verdict.trustworthy else "<p><b>Do not rely on this result yet.</b></p>"
-        rows = "".join(
-            "<tr>"
-            + "".join(
-                f"<td>{html.escape(cell)}</td>"
-                for cell in (name, criterion.level, criterion.attacker, *cells_of(criterion.estimate)[:4])
-            )
-            + "</tr>"
+        head = ("criterion", "level", "attacker", "measure", "at", "worst case", "95 % interval")
+        rows = [
+            (name, criterion.level, criterion.attacker, *cells_of(criterion.estimate)[:4])
             for name, criterion in self.criteria.items()
-        )
-        head = "".join(
-            f"<th>{title}</th>"
-            for title in ("criterion", "level", "attacker", "measure", "at", "worst case", "95 % interval")
-        )
-        return (
-            f"<h3>{html.escape(self.title)}</h3><p>{html.escape(text(self.verdict.headline))}</p>{doubt}"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        )
+        ]
+        return f"<h3>{html.escape(self.title)}</h3><p>{html.escape(self.headline)}</p>{doubt}{html_table(head, rows)}"

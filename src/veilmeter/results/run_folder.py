@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from veilmeter.core.typed_json import MalformedError, decode, encode
 from veilmeter.metrics.measure import label_of, measure_behind
 from veilmeter.metrics.similarity.matrices import KINDS, Kind
 from veilmeter.results.levels import ORDER
-from veilmeter.results.model import Criterion, Results
+from veilmeter.results.model import AttackerResult, Criterion, People, Results, Verdict
 from veilmeter.results.trust import doubting_checks
 
 SCHEMA = 4
@@ -78,6 +78,101 @@ def read_results(folder: str | Path) -> Results:
     except MissingInput:
         raise InputError("no results found", path=file, fix="run `veilmeter assess ... --out RUN` first") from None
     return results_from_json(form, path=file)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Assessment:
+    """A finished assessment: what `assess` gives.
+
+    Attributes
+    ----------
+    results : Results
+        Everything that was measured and concluded.
+    folder : Path or None
+        The folder that they were written to, if any.
+    timings : mapping
+        Seconds of each stage; they differ between runs, results do not.
+    left_out : int
+        The number of recordings that were given and could not be assessed.
+    real_time_factor : float or None
+        Processor seconds per second of speech, where veilmeter ran the anonymizer.
+    matrices : Matrices or None
+        Similarity matrices, for the report.
+    created : str
+        When it was made.
+    """
+
+    results: Results
+    folder: Path | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+    left_out: int = 0
+    real_time_factor: float | None = None
+    matrices: Matrices | None = None
+    created: str = ""
+
+    @property
+    def trustworthy(self) -> bool:
+        """Whether every check that the assessment made of itself has passed."""
+        return self.results.verdict.trustworthy
+
+    @property
+    def headline(self) -> str:
+        """The verdict in words."""
+        return self.results.headline
+
+    @property
+    def verdict(self) -> Verdict:
+        """The level of the worst case, whether it can be relied on, and what is found."""
+        return self.results.verdict
+
+    @property
+    def attackers(self) -> Mapping[str, AttackerResult]:
+        """By attacker, what it has, how it compared, and its `estimates`."""
+        return self.results.attackers
+
+    @property
+    def people(self) -> People:
+        """Everybody by falling risk; `people.to_frame()` names them."""
+        return self.results.people
+
+    def to_frame(self) -> Any:
+        """Every estimate, one row per attacker or part, group, measure and point."""
+        return self.results.to_frame()
+
+    def report(self, out: str | Path, **options: Any) -> Path:
+        """Write the report; see `veilmeter.write_report`, whose options `options` are."""
+        import veilmeter  # the report is made from an assessment, never the other way round, but for this
+
+        return veilmeter.write_report(self, out, **options)
+
+    def __repr__(self) -> str:
+        return f"Assessment({repr(self.results).removeprefix('Results(')}"
+
+    def _repr_html_(self) -> str:
+        return self.results._repr_html_()
+
+
+RunLike = str | Path | Results | Assessment
+
+
+@dataclass(frozen=True, eq=False)
+class OpenRun:
+    """A run's results, and the folder that holds its tables, if there is one."""
+
+    results: Results
+    folder: Path | None = None
+
+
+def open_run(run: RunLike) -> OpenRun:
+    """A run that is given as a folder, its results.json, results, or an assessment in memory."""
+    if isinstance(run, Results):
+        return OpenRun(run)
+    if isinstance(run, str | Path):
+        path = Path(run)
+        return OpenRun(read_results(path), path.parent if path.is_file() else path)
+    if not isinstance(run, Assessment):
+        raise InputError(f"a {type(run).__name__} is not a run", fix="give what assess() gave, or the folder of a run")
+    return OpenRun(run.results, run.folder)
 
 
 def write_results(folder: Path, results: Results) -> Results:

@@ -15,28 +15,26 @@ import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, Literal
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.estimate import Estimate, Private, format_number
+from veilmeter.core.estimate import Estimate, Private, format_number, html_table
 from veilmeter.core.findings import Finding, Reference
 from veilmeter.core.intervals import t_quantile
 from veilmeter.metrics.measure import better_direction, label_of
 from veilmeter.results.compare import (
     ComparedRun,
-    PairedTrials,
-    difference_of,
     differences_of,
     differing_settings,
-    pair_trials,
+    flat,
     read_runs,
     same_trials,
-    sure_by_holm,
 )
-from veilmeter.results.gate import FIGURE_FORM
+from veilmeter.results.differences import PairedTrials, difference_of, pair_trials, sure_by_holm
+from veilmeter.results.limits import FIGURE_FORM
 from veilmeter.results.model import AttackerResult, Part, Results
+from veilmeter.results.run_folder import RunLike
 from veilmeter.wording import sentences
 
 DEFAULT = ("eer", "d_ece", "linkability", "residual_risk", "deid", "g_vd", "wer", "mos")
@@ -148,6 +146,45 @@ class SystemTable:
         systems = tuple(self.systems[number] for number in order)
         return replace(self, systems=systems, columns=tuple(columns), ranking=figure)
 
+    def render(self, form: Literal["markdown", "latex", "csv"] = "markdown", *, intervals: bool = False) -> str:
+        """The table as text.
+
+        Parameters
+        ----------
+        form : {"markdown", "latex", "csv"}
+            Markdown or LaTeX for a paper, with what a reader must know; CSV with one row per figure.
+        intervals : bool
+            Whether to show 95 % intervals; CSV has them in any case.
+
+        Raises
+        ------
+        InputError
+            If there is no such form.
+        """
+        from veilmeter.results import comparison_tables
+
+        if form not in ("markdown", "latex", "csv"):
+            raise InputError(f"a table can't be written as {form!r}", fix="choose markdown, latex or csv")
+        if form == "csv":
+            return comparison_tables.table_csv(self)
+        write = comparison_tables.markdown if form == "markdown" else comparison_tables.latex
+        return write(self, intervals=intervals)
+
+    def __repr__(self) -> str:
+        labels = ", ".join(column.label for column in self.columns)
+        return f"SystemTable({len(self.systems)} systems by {labels if len(labels) < 300 else len(self.columns)})"
+
+    def _repr_html_(self) -> str:
+        from veilmeter.results import comparison_tables
+
+        head = [*comparison_tables.first_titles(self), *map(comparison_tables.heading, self.columns)]
+        rows = [
+            [*comparison_tables.first_cells(self, number),
+             *(comparison_tables.plain_cell(column.cells[number], True) for column in self.columns)]
+            for number in range(len(self.systems))
+        ]  # fmt: skip
+        return html_table(head, rows)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "systems": list(self.systems),
@@ -180,22 +217,24 @@ def parse_figure(text: str, option: str = "--measures") -> FigureName:
 
 
 def system_table(
-    folders: Sequence[str | Path],
+    *runs: RunLike | ComparedRun | Sequence[RunLike],
     measures: Sequence[str] = (),
-    *,
+    labels: Sequence[str] = (),
     sort: str | None = None,
     group: bool = False,
     resamples: int = 1000,
     seed: int = 0,
 ) -> SystemTable:
-    """The runs in these folders by these figures.
+    """The runs by these figures, as papers show them.
 
     Parameters
     ----------
-    folders
-        Folders that `assess` wrote, each as RUN or NAME=RUN. Differences are to the first.
+    *runs : Assessment, Results, path, or a list of these
+        Runs in memory, or folders that `assess` wrote, each as RUN or NAME=RUN. Differences are to the first.
     measures
         Columns, such as `eer`, `linkability@20` or `informed:eer`; by default the usual ones that all runs have.
+    labels
+        Names of the runs, one per run; by default their titles or folders.
     sort
         The figure by which to rank the systems, the best first. It becomes a column if it is none.
     group
@@ -215,19 +254,19 @@ def system_table(
 
     Examples
     --------
-    >>> table = system_table(["B1=runs/b1", "B2=runs/b2"], ["eer", "wer"], sort="eer")  # doctest: +SKIP
+    >>> table = system_table("B1=runs/b1", "B2=runs/b2", measures=["eer", "wer"], sort="eer")  # doctest: +SKIP
     >>> table.systems, table.columns[0].cells[0].rank  # doctest: +SKIP
     (('B2', 'B1'), 1)
     """
-    runs = read_runs(folders, repeat_names=group)
-    systems = _systems(runs, group)
+    opened = read_runs(flat(runs), labels=labels, repeat_names=group)
+    systems = _systems(opened, group)
     ranking = None if sort is None else parse_figure(sort, "--sort")
-    chosen = _choose_figures(runs, measures, ranking)
-    columns = _columns(runs, systems, chosen, resamples, seed)
-    doubted = tuple(name for name, numbers in systems.items() if any(not _is_reliable(runs[n]) for n in numbers))
-    remarks = (*_explanations(runs, systems, chosen, ranking), *_differing(runs))
+    chosen = _choose_figures(opened, measures, ranking)
+    columns = _columns(opened, systems, chosen, resamples, seed)
+    doubted = tuple(name for name, numbers in systems.items() if any(not _is_reliable(opened[n]) for n in numbers))
+    remarks = (*_explanations(opened, systems, chosen, ranking), *_differing(opened))
     first = next(iter(systems))
-    table = SystemTable(tuple(systems), columns, doubted, remarks, first, grouped=len(systems) < len(runs))
+    table = SystemTable(tuple(systems), columns, doubted, remarks, first, grouped=len(systems) < len(opened))
     return table if ranking is None else table.sort(ranking.text)
 
 

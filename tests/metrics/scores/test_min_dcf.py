@@ -17,7 +17,7 @@ from veilmeter.data.scores import Scores
 from veilmeter.metrics.measure import MEASURES
 from veilmeter.metrics.scores.min_dcf import PRIORS, min_dcf
 from veilmeter.metrics.scores.summary import measure, measure_stream
-from veilmeter.results.gate import parse_limit
+from veilmeter.results.limits import parse_limit
 
 scores = st.lists(st.integers(-6, 6).map(float) | st.floats(-50, 50), min_size=1, max_size=40)
 priors = st.sampled_from([0.005, *PRIORS, 0.5, 0.9])

@@ -10,7 +10,7 @@ from typing import Any
 
 from veilmeter.assessment.challenge.table import ChallengeRow, Emotions, measure_emotions, rank_table, write_rows
 from veilmeter.assessment.protocol import GivenProtocol
-from veilmeter.assessment.run import Assessment, assess
+from veilmeter.assessment.run import assess
 from veilmeter.assessment.settings import AttackerSettings, Settings
 from veilmeter.attacks.attacker import BASELINE, attacker_name, attackers_for
 from veilmeter.core.engine import Say, ShowProgress
@@ -30,6 +30,7 @@ from veilmeter.data.formats.vpc import (
     find_vectors,
     read_folders,
 )
+from veilmeter.results.run_folder import Assessment
 
 RULE = "speechbrain"  # how the challenges since 2024 take the EER
 NOT_USED = "not_used.jsonl"

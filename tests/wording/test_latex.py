@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
+from veilmeter.wording.latex import latex_label, latex_number, latex_table, latex_text
 
 latexwalker = pytest.importorskip("pylatexenc.latexwalker")
 

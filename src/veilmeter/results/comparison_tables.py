@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from veilmeter.core.estimate import POINTS, Estimate, format_number
 from veilmeter.core.text import csv_cell, markdown_text
-from veilmeter.report.latex import latex_label, latex_number, latex_table, latex_text
 from veilmeter.results.compare import Comparison
 from veilmeter.results.system_table import SystemTable, TableCell, TableColumn
 from veilmeter.wording import sentences
+from veilmeter.wording.latex import latex_label, latex_number, latex_table, latex_text
 
 ARROWS = {"higher": "↑", "lower": "↓", "neither": ""}
 _UNITS = {"percent": "%", POINTS: "points", "log10": "", "count": ""}
