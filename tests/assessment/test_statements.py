@@ -69,7 +69,7 @@ def test_nothing_is_stated_that_was_not_given() -> None:
         ({"recipients": {"name": "x"}}, "recipients must be tables"),
         ({"recipients": [{"anonymizer": True}]}, "recipient 1: --name is required"),
         ({"recipients": [{"name": "a", "anonymiser": True}]}, "recipient 1: unknown option 'anonymiser'"),
-        ({"recipients": [{"name": "a", "candidates": 9}]}, "has 9 candidates and no original speech"),
+        ({"recipients": [{"name": "a", "candidates": 9}]}, "has 9 candidates and no original speech or labels"),
         ({"recipients": [{"name": "a"}, {"name": "a"}]}, "two recipients are called 'a'"),
         ({"recipients": [{"name": "a", "original_speech": "yes"}]}, "original_speech must be true or false"),
     ],

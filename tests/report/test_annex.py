@@ -34,7 +34,9 @@ def stating(**settings: Any) -> Results:
 
 
 def rows_of(chapters: tuple[Chapter, ...]) -> dict[str, tuple[str, ...]]:
-    return {row[0]: row[1:] for chapter in chapters if chapter.table for row in chapter.table.rows}
+    """By their titles; who the recipients are is another table."""
+    known = [chapter.table for chapter in chapters if chapter.table and chapter.title != TEXTS["recipients.title"]]
+    return {row[0]: row[1:] for table in known for row in table.rows}
 
 
 def chapters_of(results: Results) -> tuple[Chapter, ...]:

@@ -101,16 +101,16 @@ class Recipient(OptionSet):
     labels: bool = declare(False, help="Knows the speakers of some released recordings.")
     pseudonyms: bool = declare(False, help="Sees which released recordings are by one person.")
     candidates: int | None = declare(
-        None, help="People of whom the recipient has original speech.", least=2, default_text="those assessed"
+        None, help="People that the recipient can look for.", least=2, default_text="those assessed"
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.name.strip():
             raise InputError("a recipient needs a name", fix="write name = '...'")
-        if self.candidates is not None and not self.original_speech:
+        if self.candidates is not None and not self.original_speech and not self.labels:
             raise InputError(
-                f"{self.name}: has {self.candidates} candidates and no original speech to know them by",
+                f"{self.name}: has {self.candidates} candidates and no original speech or labels to know them by",
                 fix="write original_speech = true, or leave out candidates",
             )
 

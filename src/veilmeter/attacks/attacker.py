@@ -41,7 +41,7 @@ BASELINE = "original"  # the name of the comparison of original speech with orig
 
 # Kinds of knowledge. An attacker who knows more could always do what one who knows less does.
 ORIGINALS, ANONYMIZER, ADAPTATION, METHODS = "originals", "anonymizer", "adaptation", "methods"
-SIMILAR_SYSTEM, EXTRACTORS = "similar system", "several extractors"
+SIMILAR_SYSTEM, EXTRACTORS, RELEASE_PSEUDONYMS = "similar system", "several extractors", "release pseudonyms"
 
 # The options of a table [attackers.NAME] of any attacker, and of one that compares vectors by a back end.
 ANY_OPTIONS = frozenset({"original", "anonymized", "attacker_run", "scores", "trials"})

@@ -14,13 +14,14 @@ from typing import Any
 from veilmeter.assessment.statements import SCALE, read_annex, read_recipients
 from veilmeter.attacks.attacker import plain_words
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
+from veilmeter.report.recipients import RecipientRow, RecipientShare, recipient_table
 from veilmeter.report.rows import THREE, CriterionRow, criterion_row, linking_of_all
 from veilmeter.results.model import Results
 from veilmeter.results.verdict import LAWYER
 from veilmeter.wording import sentence, sentences
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.annex import TEXTS
-from veilmeter.wording.numbers import capitalize, count, full
+from veilmeter.wording.numbers import capitalize, chance, count, full, span
 
 FILL_IN = ""
 OPTIONS = ("sign.option_1", "sign.option_2", "sign.option_3", "sign.option_4")
@@ -87,6 +88,7 @@ def annex(results: Results, decision: Decision, created: str = "") -> tuple[Chap
     return (
         _release(file),
         file.chapter("controller", _ABOUT_THE_CONTROLLER),
+        _recipients(file),
         _likelihood(results),
         _by_attacker(results),
         Chapter(TEXTS["limit.title"], (decision.limit or TEXTS["limit.none"],)),
@@ -119,7 +121,71 @@ def _release(file: File) -> Chapter:
         (TEXTS["release.recipients"], "; ".join(recipient.name for recipient in recipients) or FILL_IN),
     )
     return file.chapter(
-        "release", ("route", "purpose", "form", "safeguards"), f"{decision.headline} {decision.sentence}", rows=rows
+        "release", ("purpose", "form", "safeguards", "route"), f"{decision.headline} {decision.sentence}", rows=rows
+    )
+
+
+def _recipients(file: File) -> Chapter:
+    """Recipient by criterion, what was not run for whom, and what contradicts the run."""
+    table = recipient_table(file.results)
+    head = tuple(TEXTS[f"recipients.{name}"] for name in ("recipient", "has"))
+    criteria = tuple(words.full_title(words.criterion_title(name, ""), name) for name in THREE)
+    rows = [_recipient_cells(row, assumed=table.assumed) for row in table.rows]
+    not_run: dict[tuple[str, ...], list[str]] = {}
+    for row in table.rows:
+        not_run.setdefault(row.not_run, []).append(_recipient_name(row, assumed=table.assumed))
+    missing = [
+        TEXTS["recipients.not_run"].format(attackers=", ".join(attackers), names=", ".join(names))
+        for attackers, names in not_run.items()
+        if attackers
+    ]
+    if any(row.inference is None for row in table.rows) and table.worst.inference is not None:
+        missing.append(TEXTS["recipients.no_inference"])
+    remarks = [*(remark for row in table.rows for remark in row.remarks), *table.remarks]
+    return Chapter(
+        TEXTS["recipients.title"],
+        (
+            TEXTS["recipients.assumed" if table.assumed else "recipients.declared"],
+            TEXTS[f"recipients.route_{table.route}"],
+        ),
+        items=(*(TEXTS[remark.key].format(**remark.values) for remark in remarks), *missing),
+        table=Table((*head, *criteria), (_recipient_cells(table.worst, assumed=True), *rows)),
+    )
+
+
+def _recipient_name(row: RecipientRow, *, assumed: bool) -> str:
+    return TEXTS[f"cast.{row.recipient.name}"] if assumed else row.recipient.name
+
+
+def _recipient_cells(row: RecipientRow, *, assumed: bool) -> tuple[str, ...]:
+    recipient, linking = row.recipient, row.linking
+    means = [name for name in ("original_speech", "anonymizer", "labels", "pseudonyms") if getattr(recipient, name)]
+    has = [TEXTS[f"recipients.{name}"] for name in means] or [TEXTS["recipients.nothing"]]
+    if recipient.candidates is not None:
+        has.append(TEXTS["recipients.candidates"].format(count=f"{recipient.candidates:,}"))
+    kinds = {"measured": "linking", "unknown": "linking_unknown"}
+    linked = "linking" if linking is None else kinds.get(linking.basis, "linking_model")
+    return (
+        _recipient_name(row, assumed=assumed),
+        TEXTS["recipients.means"].format(
+            has=", ".join(has), attackers=", ".join(row.attackers) or TEXTS["recipients.no_attacker"]
+        ),
+        _share_cell(linking, linked),
+        _share_cell(row.singling_out, "singling_out"),
+        _share_cell(row.inference, "inference"),
+    )
+
+
+def _share_cell(share: RecipientShare | None, key: str) -> str:
+    if share is None:
+        return TEXTS["recipients.none"]
+    return TEXTS[f"recipients.{key}"].format(
+        level=capitalize(words.LEVELS[share.level]),
+        figure=span(share.value, share.interval),
+        guessing="–" if share.guessing is None else chance(share.guessing),
+        attacker=share.attacker,
+        candidates="–" if share.candidates is None else f"{share.candidates:,}",
+        length=share.length,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from veilmeter.attacks.adaptive.fitting import Adaptive
-from veilmeter.attacks.attacker import KNOWN_PEOPLE, PlainWords
+from veilmeter.attacks.attacker import KNOWN_PEOPLE, RELEASE_PSEUDONYMS, PlainWords
 from veilmeter.attacks.attackers.adaptive import AdaptiveAttacker, conversation_odds, trial_vectors
 from veilmeter.attacks.material import Floats, Material, Rows
 from veilmeter.core.findings import Finding
@@ -25,7 +25,7 @@ class AdaptivePseudonyms(AdaptiveAttacker):
         "days",
     )
     color = ""
-    knows = AdaptiveAttacker.knows | {"release pseudonyms"}
+    knows = AdaptiveAttacker.knows | {RELEASE_PSEUDONYMS}
     apart = True
     default = False
 

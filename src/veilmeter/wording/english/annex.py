@@ -24,7 +24,7 @@ TEXTS = {
     "entry.contact": "Contact",
     "entry.purpose": "Purpose of the release",
     "entry.form": "Form of the release",
-    "entry.legal_basis": "Legal basis",
+    "entry.legal_basis": "Legal basis (anonymizing is processing, too)",
     "entry.article_9": "Special categories of data (GDPR, Article 9)",
     "entry.people": "Categories of people (patients, minors, staff)",
     "entry.third_countries": "Third countries, and safeguards for transfers",
@@ -48,6 +48,67 @@ TEXTS = {
     "release.assessed": "Assessed",
     "release.anonymizer": "Anonymizer and version",
     "release.recipients": "Recipients",
+    # --- recipients
+    "recipients.title": "Recipients",
+    "recipients.declared": "Recipients as the controller declares them. Whether somebody can be identified depends on who holds "
+    "the data (CJEU, C-413/23 P, EDPS v SRB, 4 September 2025). A figure is how often the strongest attacker that the recipient "
+    "could be succeeds in 100 attempts, with its 95 % interval.",
+    "recipients.assumed": "No recipient was declared. These are roles that guidance on anonymization names, each with what it "
+    "may be assumed to have; please replace them by the real recipients. A figure is how often the strongest attacker that the "
+    "recipient could be succeeds in 100 attempts, with its 95 % interval.",
+    "recipients.route_": "Route (EDPB Guidelines 02/2026, a draft for public consultation): not stated. The first row is the "
+    "simplified route, which assumes the strongest attacker; the rows below it are the contextual route.",
+    "recipients.route_simplified": "Simplified route (EDPB Guidelines 02/2026, a draft for public consultation): the strongest "
+    "attacker is assumed. What follows: the first row counts for every recipient, and what a recipient lacks is not an argument; "
+    "the other rows are for information. If a criterion is not met, the draft asks for further analysis. Attackers that were "
+    "not run are a gap in this route.",
+    "recipients.route_contextual": "Contextual route (EDPB Guidelines 02/2026, a draft for public consultation): each recipient "
+    "counts with what it can have. What follows: that a recipient lacks something is a claim to document and to review, which "
+    "contracts complement but do not replace; the figures hold for these recipients alone, so that a recipient who gets more, or "
+    "passes the speech on, has to be assessed again. The first row is the strongest attacker, for comparison.",
+    "recipients.recipient": "recipient",
+    "recipients.has": "what it has, and the attackers that were run for it",
+    "recipients.means": "{has}. Attackers: {attackers}.",
+    "recipients.original_speech": "original speech",
+    "recipients.anonymizer": "the anonymizer",
+    "recipients.labels": "labels",
+    "recipients.pseudonyms": "pseudonyms",
+    "recipients.candidates": "{count} candidates",
+    "recipients.nothing": "nothing but the release",
+    "recipients.linking": "{level}: {figure} of 100; guessing {guessing} ({attacker}; {candidates} candidates; recordings together: "
+    "{length})",
+    "recipients.linking_model": "{level}: {figure} of 100 according to a model; guessing {guessing} ({attacker}; {candidates} "
+    "candidates; recordings together: {length})",
+    "recipients.linking_unknown": "not known for {candidates} candidates: too few people were assessed",
+    "recipients.singling_out": "{level}: {figure} of 100 more than a rule made without knowing anybody ({attacker})",
+    "recipients.inference": "{level}: {figure} of 100; guessing {guessing}",
+    "recipients.none": "not run for this recipient",
+    "recipients.no_attacker": "none",
+    "recipients.not_run": "Not run, although these recipients could do it: {attackers} ({names}).",
+    "recipients.no_inference": "Inferring attributes was run with anonymized speech of other people to learn from. Recipients "
+    "without the anonymizer and without labels do not have it; for them, inference was not run.",
+    "recipients.nobody": "{name}: none of the attackers that were run needs as little as this recipient has. Nothing was tested "
+    "for it, which does not mean that nobody can be recognized.",
+    "recipients.more_candidates": "{name}: has {candidates} candidates, but at most {most} were run. Beyond that, the figure is a "
+    "model's estimate.",
+    "recipients.fewer_candidates": "{name}: has {candidates} candidates, but the shortest list that was run has {least}. With "
+    "fewer candidates, recognizing somebody is easier; the figure is interpolated.",
+    "recipients.pseudonyms_not_run": "{name}: sees which recordings are by one person, but no attacker that was run put several "
+    "recordings together. Assess with --lengths 1,3 or more, or with the attacker adaptive-pseudonyms.",
+    "recipients.joins_anyway": "{name}: is declared without pseudonyms, but released recordings of one person were linked to each "
+    "other. It counts as a recipient who can put them together.",
+    "recipients.released_run": "{name}: has the anonymizer, but the attackers took the released run itself and did not run it "
+    "again. If it draws voices at random, this is not what the recipient would get.",
+    "recipients.anonymizer_not_run": "{name}: knows what the anonymizer makes of speech, but no attacker that was run uses this.",
+    "recipients.attackers_of_nobody": "Attackers that were run, and that no declared recipient could be: {attackers}. Please state "
+    "why nobody can get what they need.",
+    "recipients.other_list": "The first page counts with {candidates} candidates, which no declared recipient has.",
+    "cast.controller": "Controller",
+    "cast.contractual_recipient": "Recipient under a contract",
+    "cast.motivated_intruder": "Motivated intruder",
+    "cast.insider": "Insider, such as a rogue employee",
+    "cast.public": "The public",
+    "cast.anybody": "Anybody: the strongest attacker",
     # --- likelihood and severity
     "likelihood.note": "The likelihood is that of the strongest attacker that was run, with its 95 % interval.",
     "likelihood.criterion": "criterion",
