@@ -18,7 +18,7 @@ from veilmeter.metrics.scores import zebra
 from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.summary import null_levels, replicates_of, score_functions, shape_of, values
 
-MEASURES = ("eer", "d_ece", "min_cllr", "min_dcf@p=0.05")
+MEASURES = ("eer", "d_ece", "min_cllr", "min_dcf@p=0.05", "tpr@fpr=0.01", "tpr@fpr=0.001")
 
 
 def truth(distance: float) -> dict[str, float]:
@@ -31,7 +31,9 @@ def truth(distance: float) -> dict[str, float]:
     normal, prior = NormalDist(), 0.05
     threshold = distance / 2 + np.log((1 - prior) / prior) / distance
     min_dcf = normal.cdf(threshold - distance) + (1 - prior) / prior * normal.cdf(-threshold)
-    return {"eer": 100 * normal.cdf(-distance / 2), "d_ece": d_ece, "min_cllr": cllr, "min_dcf@p=0.05": min_dcf}
+    tpr = {f"tpr@fpr={rate}": 100 * normal.cdf(normal.inv_cdf(rate) + distance) for rate in (0.01, 0.001)}
+    eer = 100 * normal.cdf(-distance / 2)
+    return {"eer": eer, "d_ece": d_ece, "min_cllr": cllr, "min_dcf@p=0.05": min_dcf, **tpr}
 
 
 def trials(rng: np.random.Generator, people: int, utterances: int, distance: float, outsiders: int = 4) -> Scores:
@@ -63,6 +65,26 @@ def coverage(
     return {name: count / samples for name, count in hits.items()}
 
 
+def coverage_of_few(*, people: int, utterances: int, exposed: float, samples: int, seed: int = 0) -> dict[str, float]:
+    """The same of TPR where a share of people is recognized in every recording and everybody else by chance."""
+    rng, normal = np.random.default_rng([seed, people]), NormalDist()
+    hits = dict.fromkeys(("tpr@fpr=0.01", "tpr@fpr=0.001"), 0)
+    for number in range(samples):
+        plain = trials(rng, people, utterances, 0.0)
+        distance = np.where(rng.random(people) < exposed, 6.0, 0.0)
+        assert plain.enroll_speaker is not None
+        moved = plain.values + plain.is_target * distance[plain.enroll_speaker]
+        scores = Scores(moved, plain.is_target, plain.enroll_speaker, plain.test_speaker)
+        data = SortedScores.from_arrays(scores.targets, scores.impostors)
+        spread, found = replicates_of(scores, data, 200, number), values(data)
+        for name in hits:
+            rate = float(name.partition("=")[2])
+            right = 100 * ((1 - exposed) * rate + exposed * normal.cdf(normal.inv_cdf(rate) + 6))
+            low, high = spread.interval(name, found[name], shape_of(name)) or (np.nan, np.nan)
+            hits[name] += low <= right <= high
+    return {name: count / samples for name, count in hits.items()}
+
+
 def exceeded(*, people: int, utterances: int, likeness: float, samples: int, seed: int = 0) -> dict[str, list[float]]:
     """The share of samples without information beyond the null range: as it is, and with trials shuffled one by one."""
     rng = np.random.default_rng([seed, people, utterances])
@@ -81,19 +103,26 @@ def exceeded(*, people: int, utterances: int, likeness: float, samples: int, see
             null = null_levels(some, score_functions(), seed=number)
             for name, counts in beyond.items():
                 low, high = null[name].range
-                counts[which] += found[name] > high if name in ("d_ece", "l_w") else found[name] < low
+                is_leak_high = name in ("d_ece", "l_w") or name.startswith("tpr")
+                counts[which] += found[name] > high if is_leak_high else found[name] < low
     return {name: (counts / samples).tolist() for name, counts in beyond.items()}
 
 
 def main(samples: int = 100) -> None:
     print(f"coverage of nominal 95 % intervals, {samples} samples each (standard error 2 points); truth in brackets")
     print(f"{'people':>7} {'utterances':>10}   " + "   ".join(f"{name:>18}" for name in MEASURES))
-    for people, utterances, distance in [(16, 20, 2.0), (16, 20, 0.3), (30, 10, 0.7), (50, 6, 1.5), (300, 3, 1.5)]:
+    settings = [(16, 20, 2.0), (16, 20, 0.3), (30, 10, 0.7), (50, 6, 1.5), (300, 3, 1.5), (16, 20, 4.65), (10, 10, 3.0)]
+    for people, utterances, distance in settings:
         start = time.perf_counter()
         found = coverage(people=people, utterances=utterances, distance=distance, samples=samples, resamples=200)
         right = truth(distance)
         cells = "   ".join(f"{100 * rate:>6.1f} % ({right[name]:7.4g})" for name, rate in found.items())
         print(f"{people:>7} {utterances:>10}   {cells}   {time.perf_counter() - start:.0f} s", flush=True)
+    print("the same where a share of people is always recognized and everybody else by chance")
+    for people, utterances, exposed in [(16, 20, 0.05), (16, 20, 0.1), (40, 10, 0.03)]:
+        found = coverage_of_few(people=people, utterances=utterances, exposed=exposed, samples=samples)
+        cells = "   ".join(f"{name} {100 * rate:5.1f} %" for name, rate in found.items())
+        print(f"{people:>7} {utterances:>10}   {100 * exposed:g} % of people   {cells}", flush=True)
     print("without information beyond the null range (5 % is right), and with trials shuffled one by one")
     for people, utterances, likeness in [(10, 6, 0.5), (20, 10, 0.5), (40, 6, 0.5), (20, 10, 1.0)]:
         shares = exceeded(people=people, utterances=utterances, likeness=likeness, samples=samples)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb
 
 import numpy as np
@@ -262,3 +262,24 @@ def test_an_attribute_belongs_to_the_person():
         speaker_attribute(e, "mood", ["p"])
     with pytest.raises(InputError, match="no column 'age'; there are: gender, mood"):
         speaker_attribute(e, "age", ["p"])
+
+
+@pytest.mark.parametrize("noise", [0.5, 4.0, 20.0])
+def test_no_end_of_an_interval_rises_with_the_number_of_people(noise: float) -> None:
+    """Linkability among more people is never larger, so no end of its interval is; that of the most people stays."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        base = rng.normal(size=(20, 16))
+        people, spoken = np.arange(20), np.repeat(np.arange(20), 2)
+        enrolled = Embeddings(base, [f"e{i}" for i in people], [f"s{i}" for i in people])
+        tried = Embeddings(
+            base[spoken] + noise * rng.normal(size=(40, 16)), [f"t{i}" for i in range(40)], [f"s{i}" for i in spoken]
+        )
+        link = count_links(enrolled, tried)
+        points = link.estimates([20, 2, 5, 10, 19, 15])
+        assert points[0].interval == pytest.approx([100 * end for end in link.interval(20)])
+        points.sort(key=lambda point: point.at["speakers"])
+        for fewer, more in pairwise(points):
+            assert fewer.interval[0] >= more.interval[0]
+            assert fewer.interval[1] >= more.interval[1]
+            assert fewer.interval[0] <= fewer.value <= fewer.interval[1]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from veilmeter.core.engine import Cluster, Engine, Pool
 from veilmeter.core.intervals import draw_people
@@ -163,3 +166,69 @@ def test_two_people_can_be_resampled_though_neither_can_be_left_out() -> None:
     known = [interval for interval in intervals if interval is not None]
     assert known
     assert all(low <= high for low, high in known)
+
+
+@st.composite
+def random_trials(draw: st.DrawFn) -> Scores:
+    """Some people with scores that separate them hardly, well or fully; some of them differ from the others."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    people, each = draw(st.integers(3, 12)), draw(st.integers(1, 8))
+    distance = draw(st.sampled_from([0.0, 0.3, 2.0, 5.0, 30.0])) * np.ones(people)
+    distance[: draw(st.integers(0, 2))] = draw(st.sampled_from([0.0, 30.0]))
+    enroll, test = np.repeat(np.arange(people), people * each), np.tile(np.repeat(np.arange(people), each), people)
+    noise = rng.normal(size=len(enroll)) + rng.normal(size=people)[enroll]
+    return Scores(noise + (enroll == test) * distance[enroll], enroll == test, enroll, test)
+
+
+@given(random_trials())
+@settings(max_examples=40, deadline=None)
+def test_nested_measures_have_nested_intervals(scores: Scores) -> None:
+    """What can't be larger than another measure has no end of its interval above that of the other."""
+    found = measure(scores, resamples=50)
+    chains = [[f"tpr@fpr={rate}" for rate in ("0.0001", "0.001", "0.01")], ["min_cllr", "cllr"]]
+    for chain in chains:
+        for small, large in pairwise(found[name] for name in chain):
+            assert small.value <= large.value + 1e-9
+            for below, above in zip(small.interval, large.interval, strict=True):
+                assert below <= above + 1e-9
+    for point in found:
+        assert point.interval is None or point.interval[0] - 1e-9 <= point.value <= point.interval[1] + 1e-9
+
+
+def test_no_error_at_all_is_not_less_certain_than_a_few() -> None:
+    none, few = trials(0, 9.0), trials(0, 4.0)
+    for name, end in (("eer", 1), ("tpr@fpr=0.01", 0), ("min_cllr", 1), ("d_ece", 0)):
+        sign = 1 if end else -1
+        certain, doubtful = (sign * measure(scores, resamples=60)[name].interval[end] for scores in (none, few))
+        assert certain <= doubtful + 0.05 * abs(doubtful), name
+
+
+def test_one_person_among_many_does_not_open_the_interval() -> None:
+    """D_ECE of 16 people, one of whom nobody recognizes: a plain bootstrap over people gives 0.43 to 0.72."""
+    rng = np.random.default_rng(0)
+    enroll, test = np.repeat(np.arange(16), 16 * 20), np.tile(np.repeat(np.arange(16), 20), 16)
+    distance = np.where(np.arange(16) == 3, 0.0, 6.0)
+    scores = Scores(rng.normal(size=len(enroll)) + distance[enroll] * (enroll == test), enroll == test, enroll, test)
+    point = measure(scores, resamples=300)["d_ece"]
+    assert point.value == pytest.approx(0.59, abs=0.02)
+    assert 0.2 < point.interval[0] < 0.43
+    assert point.interval[1] == pytest.approx(0.7213, abs=0.02)
+    spread = replicates_of(scores, SortedScores(*scores.ordered), 300, 0).samples["d_ece"]
+    assert np.quantile(spread, 0.025) > point.interval[0]
+
+
+def test_trials_of_one_person_count_for_less_the_more_they_have_in_common() -> None:
+    def independent(shared: float) -> int:
+        rng = np.random.default_rng(1)
+        own = np.sqrt(shared) * rng.normal(size=PEOPLE)
+        scores = trials(1, 0.0)
+        values = np.sqrt(1 - shared) * scores.values + own[scores.enroll_speaker] * scores.is_target
+        return resampling.independent_trials(
+            Scores(values, scores.is_target, scores.enroll_speaker, scores.test_speaker)
+        )
+
+    counts = [independent(share) for share in (0.0, 0.3, 0.7, 1.0)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[-1] == PEOPLE < counts[0] <= 5 * PEOPLE
+    unknown = trials(1, 0.0)
+    assert resampling.independent_trials(Scores(unknown.values, unknown.is_target)) == len(unknown.targets)

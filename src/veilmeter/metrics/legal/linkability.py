@@ -223,9 +223,16 @@ class LinkCounts:
         )
 
     def estimates(self, speakers: Sequence[int], *, intervals: bool = True) -> list[Estimate]:
-        """The curve at these N'."""
-        beats = self._beats() if intervals else None
-        return [self._estimate(n, self._interval(n, beats) if intervals else None) for n in speakers]
+        """The curve at these N'. It never rises, and neither do the ends of its intervals: what is linked among more
+        people is linked among fewer, so each interval yields to those of larger N', the largest to none."""
+        if not intervals:
+            return [self._estimate(n, None) for n in speakers]
+        beats, ends, lowest, highest = self._beats(), {}, 0.0, 0.0
+        for n in sorted(set(speakers), reverse=True):
+            low, high = self._interval(n, beats)
+            lowest, highest = max(low, lowest), max(high, highest)
+            ends[n] = lowest, highest
+        return [self._estimate(n, ends[n]) for n in speakers]
 
     def _check(self, speakers: int) -> None:
         if not 1 <= speakers <= self.largest:

@@ -38,6 +38,7 @@ class MinCllr(BlockFunction):
     """Cllr after oracle calibration."""
 
     sure = (0.0,)
+    at_most = "cllr"
     overfits = True
 
     def of_blocks(self, blocks: BlockSets) -> Floats:

@@ -38,13 +38,15 @@ class ScoreFunction:
     """How a measure of scores is computed. A subclass is a frozen dataclass; its fields are the measure's parameters.
 
     `suffix` is what a variant has behind the measure's name, such as `=0.01`. `sure` are the ends of its range that a
-    sample may reach by chance, where resamples agree and none can be trusted: Wilson's interval with the number
-    of people replaces theirs. `overfits` says that it is fitted to the trials it measures. With fewer than
-    `fewest_targets` it has no interval; no interval ends above `highest_end`. `looks_within_runs` says that it depends
-    on where scores are within a run of one class. `per_speaker` says that `--per-speaker` gives it for every speaker.
+    sample may reach by chance, where resamples agree and none can be trusted: Wilson's interval replaces theirs.
+    `at_most` is the name of a measure that is never smaller, so that neither end of its interval is. `overfits` says
+    that it is fitted to the trials it measures. With fewer than `fewest_targets` it has no interval; no interval ends
+    above `highest_end`. `looks_within_runs` says that it depends on where scores are within a run of one class.
+    `per_speaker` says that `--per-speaker` gives it for every speaker.
     """
 
     sure: tuple[float, ...] = ()
+    at_most: str = ""
     overfits = False
     fewest_targets = 0
     looks_within_runs = False

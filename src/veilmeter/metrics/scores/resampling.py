@@ -199,20 +199,27 @@ class ReweightedSets(WeightedSets):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Replicates:
-    """Bootstrap replicates by measure, of how many clusters, what the clusters are, and values with one left out."""
+    """Bootstrap replicates by measure, of how many clusters, what the clusters are, and values with one left out;
+    `independent` is how many target trials of different people would tell as much as the target trials there are."""
 
     samples: dict[str, Floats]
     clusters: int
     unit: str
     left_out: Mapping[str, Floats] = field(default_factory=dict)
     coarse: Mapping[str, float] = field(default_factory=dict)
+    independent: int | None = None
 
     def interval(self, name: str, value: float, shape: Shape) -> tuple[float, float] | None:
         """Where groups were merged or trials left out, replicates are moved by what that did to the value itself."""
         moved = value - self.coarse.get(name, value)
         others = self.left_out.get(name)
         return interval(
-            value, self.samples[name] + moved, self.clusters, shape, None if others is None else others + moved
+            value,
+            self.samples[name] + moved,
+            self.clusters,
+            shape,
+            None if others is None else others + moved,
+            independent=self.independent,
         )
 
 
@@ -273,7 +280,47 @@ def replicates(
     if merged or len(kept) < len(scores) or any(function.looks_within_runs for function in functions.values()):
         everybody = np.ones((people, 1))
         coarse = {name: float(column[0]) for name, column in _of_draws(place, everybody, functions).items()}
-    return Replicates(samples, people, "speakers" if known else "trials", others, coarse)
+    unit = "speakers" if known else "trials"
+    return Replicates(samples, people, unit, others, coarse, independent_trials(scores))
+
+
+def independent_trials(scores: Scores) -> int:
+    """How many target trials of different people would tell as much as these: between the number of people, where all
+    trials of a person are alike, and that of trials, where they have nothing in common.
+
+    Trials of one person share a part of the variance: the intraclass correlation of the scores' normal ranks, by the
+    analysis of variance. Few people tell little about it, so the upper end of its 95 % interval counts, by the
+    F distribution. The number of trials is then divided by their design effect (Kish 1965).
+
+    >>> rng = np.random.default_rng(0)
+    >>> person = np.repeat(np.arange(20), 10)
+    >>> def trials(values): return Scores(np.append(values, 0.0), np.arange(201) < 200, np.append(person, 0),
+    ...                                   np.append(person, 1))
+    >>> independent_trials(trials(rng.normal(size=200))), independent_trials(trials(rng.normal(size=20)[person]))
+    (79, 20)
+    """
+    from scipy.special import fdtri, ndtri
+
+    count = len(scores.targets)
+    if scores.enroll_speaker is None:
+        return count
+    _, person = np.unique(scores.enroll_speaker[scores.is_target], return_inverse=True)
+    sizes = np.bincount(person)
+    people = len(sizes)
+    if people < 2 or people == count:
+        return people
+    ordered = scores.ordered[0]
+    ranks = (np.searchsorted(ordered, scores.targets) + np.searchsorted(ordered, scores.targets, side="right")) / 2
+    normal = ndtri(ranks / count)
+    means = np.bincount(person, normal) / sizes
+    between = float(np.sum(sizes * (means - normal.mean()) ** 2)) / (people - 1)
+    within = float(np.sum((normal - means[person]) ** 2)) / (count - people)
+    if not within > 0:
+        return people
+    each = (count - float(np.sum(sizes.astype(float) ** 2)) / count) / (people - 1)
+    ratio = between / within * float(fdtri(count - people, people - 1, 0.975))
+    shared = max(0.0, (ratio - 1) / (ratio + each - 1))
+    return max(people, int(count / (1 + (each - 1) * shared)))
 
 
 def enough_resamples(wanted: int, trials: int) -> int:
@@ -375,7 +422,7 @@ class Shape:
     """How a measure behaves under resampling: its range, whether it overfits, and where it can't be trusted.
 
     `sure` are the ends of the range that a sample may reach by chance, where resamples agree and none can be trusted:
-    Wilson's interval with the number of people replaces theirs.
+    Wilson's interval replaces theirs, and no interval reaches less far from such an end than at it.
     """
 
     low: float = -np.inf
@@ -383,14 +430,45 @@ class Shape:
     overfits: bool = False
     sure: tuple[float, ...] = ()
 
+    @property
+    def is_bounded(self) -> bool:
+        return bool(np.isfinite(self.low) and np.isfinite(self.high))
+
+    def to_angle(self, value: Floats | float) -> Floats:
+        """arcsin(sqrt(share of the range)), in which the spread depends little on the value; the value itself where
+        there is no range."""
+        x = np.asarray(value, np.float64)
+        if not self.is_bounded:
+            return x
+        return np.asarray(np.arcsin(np.sqrt(np.clip((x - self.low) / (self.high - self.low), 0, 1))))
+
+    def from_angle(self, angle: float) -> float:
+        if not self.is_bounded:
+            return angle
+        return self.low + (self.high - self.low) * float(np.sin(np.clip(angle, 0, np.pi / 2)) ** 2)
+
+    def slope(self, value: float) -> float:
+        """Of `to_angle` at this value; infinite at the ends of the range."""
+        product = (value - self.low) * (self.high - value)
+        return 0.5 / float(np.sqrt(product)) if product > 0 else float("inf")
+
 
 # A resample repeats people, so it holds 1 - 1/e of them: simulation shows that it finds 56 to 71 % of the bias that
 # calibrating on the measured trials brings.
 SEEN = 1 - np.exp(-1)
 
 
+STRETCHED = 1.25  # times the error on the measure's own scale: then resamples lie at an end of the range
+
+
 def interval(
-    value: float, samples: Floats, clusters: int, shape: Shape, left_out: Floats | None = None
+    value: float,
+    samples: Floats,
+    clusters: int,
+    shape: Shape,
+    left_out: Floats | None = None,
+    *,
+    independent: int | None = None,
 ) -> tuple[float, float] | None:
     """The 95 % interval from bootstrap replicates and, where a measure overfits, the jackknife's.
 
@@ -399,36 +477,42 @@ def interval(
     times the standard error, the larger of bootstrap's and jackknife's where the measure overfits. Plain percentiles
     would cover the truth in two cases of three only: D_ECE and min Cllr are calibrated on the very trials they are
     measured on, and resamples even more so. Always holds the value itself.
+
+    That scale is infinitely steep at the ends of the range. Where one person more or less takes a measure that overfits
+    to an end, it exaggerates bias and error; they are then taken from the measure itself, times the slope at its value.
+
+    At an end of `shape.sure` resamples agree, and Wilson's interval of `independent` trials (or of as many as there
+    are clusters) replaces theirs. No interval reaches less far from such an end than this one: without any error
+    nobody is less certain than with a few.
     """
     fine = samples[np.isfinite(samples)]
     if clusters < 2 or len(fine) < max(2, len(samples) / 2) or not np.isfinite(value):
         return None
-    bounded = np.isfinite(shape.low) and np.isfinite(shape.high)
-    if bounded and any(np.isclose(value, end, rtol=1e-12, atol=1e-12) for end in shape.sure):
-        span = (shape.high - shape.low) * wilson(0, clusters)[1]
-        at_low = value - shape.low < shape.high - value
-        return (value, value + span) if at_low else (value - span, value)
-
-    def there(x: Floats | float) -> Floats:
-        y = np.asarray(x, np.float64)
-        if not bounded:
-            return y
-        return np.asarray(np.arcsin(np.sqrt(np.clip((y - shape.low) / (shape.high - shape.low), 0, 1))))
-
-    def back(y: float) -> float:
-        if not bounded:
-            return y
-        return shape.low + (shape.high - shape.low) * float(np.sin(np.clip(y, 0, np.pi / 2)) ** 2)
-
-    point, cloud = float(there(value)), there(fine)
-    bias, error = float(cloud.mean()) - point, float(cloud.std(ddof=1))
-    if shape.overfits:
-        bias /= SEEN
-        if left_out is not None:
-            others = there(left_out[np.isfinite(left_out)])
-            k = len(others)
-            if k > 1:  # without one of two people nothing can be measured
-                error = max(error, float(np.sqrt((k - 1) / k * np.sum((others - others.mean()) ** 2))))
+    span = (shape.high - shape.low) * wilson(0, independent or clusters)[1] if shape.is_bounded else 0.0
+    at_end = [end for end in shape.sure if np.isclose(value, end, rtol=1e-12, atol=1e-12)] if shape.is_bounded else []
+    if at_end:
+        return (value, value + span) if at_end[0] == shape.low else (value - span, value)
+    others = np.empty(0) if left_out is None or not shape.overfits else left_out[np.isfinite(left_out)]
+    point, slope = float(shape.to_angle(value)), shape.slope(value)
+    bias, error = _bias_and_error(shape.to_angle(fine) - point, shape.to_angle(others), shape.overfits)
+    if shape.is_bounded and shape.overfits and np.isfinite(slope):
+        own = _bias_and_error((fine - value) * slope, others * slope, shape.overfits)
+        if error > STRETCHED * own[1]:
+            bias, error = own
     half = t_quantile(clusters - 1, 0.975) * error
-    low, high = back(point - bias - half), back(point - bias + half)
-    return (max(shape.low, min(value, low)), min(shape.high, max(value, high)))
+    low, high = shape.from_angle(point - bias - half), shape.from_angle(point - bias + half)
+    low, high = max(shape.low, min(value, low)), min(shape.high, max(value, high))
+    if shape.low in shape.sure:
+        high = max(high, shape.low + span)
+    if shape.high in shape.sure:
+        low = min(low, shape.high - span)
+    return low, high
+
+
+def _bias_and_error(deviations: Floats, left_out: Floats, overfits: bool) -> tuple[float, float]:
+    """From the deviations of replicates from the value, and from the values with one person left out."""
+    bias, error = float(deviations.mean()), float(deviations.std(ddof=1))
+    k = len(left_out)
+    if k > 1:  # without one of two people nothing can be measured
+        error = max(error, float(np.sqrt((k - 1) / k * np.sum((left_out - left_out.mean()) ** 2))))
+    return (bias / SEEN if overfits else bias), error

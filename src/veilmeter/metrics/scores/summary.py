@@ -149,6 +149,7 @@ def measure_with_problems(
         name: function_estimate(name, function, data, scores.counts, spread=spread, null=nulls.get(name))
         for name, function in functions.items()
     }
+    measured = _nest(measured, functions)
     if "d_sys" in measured and nulls and len(scores) <= MOST_BANDED:
         point = measured["d_sys"]
         measured["d_sys"] = point.with_(extra={**point.extra, BANDS: band_excess(scores, seed=seed)})
@@ -259,6 +260,21 @@ def score_estimate(
         at=at or {},
         extra=extra or {},
     )
+
+
+def _nest(measured: Mapping[str, Estimate], functions: Functions) -> dict[str, Estimate]:
+    """The estimates with intervals in the order of their measures: where one is never larger than another, neither is
+    an end of its interval. Upper ends rise to those of smaller measures and lower ends fall to those of larger ones,
+    so that every interval holds what it held before."""
+    nested = dict(measured)
+    pairs = [(name, function.at_most) for name, function in functions.items() if function.at_most in measured]
+    for _ in pairs:  # as often as a chain may be long
+        for small, large in pairs:
+            below, above = nested[small].interval, nested[large].interval
+            if below is not None and above is not None:
+                nested[small] = nested[small].with_(interval=(min(below[0], above[0]), below[1]))
+                nested[large] = nested[large].with_(interval=(above[0], max(below[1], above[1])))
+    return nested
 
 
 def warnings_of(estimates: Mapping[str, Estimate]) -> list[Finding]:

@@ -29,6 +29,11 @@ class Tpr(ScoreFunction):
     def suffix(self) -> str:
         return rate_suffix(self.fpr)
 
+    @property
+    def at_most(self) -> str:  # type: ignore[override]
+        higher = [fpr for fpr in LOW_FPRS if fpr > self.fpr]
+        return f"tpr@fpr{rate_suffix(min(higher))}" if higher else ""
+
     def value(self, scores: ScoreSet) -> float:
         targets, impostors = scores.counts["targets"], scores.counts["impostors"]
         allowed = self._count_allowed(impostors)
