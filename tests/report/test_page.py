@@ -101,6 +101,28 @@ def test_every_figure_gives_its_data(browser: Any, report: Path) -> None:
             assert {len(row) for row in csv.reader(line for line in lines if line)} == {len(columns)}  # one table
 
 
+def test_figures_and_tables_can_be_taken_along(browser: Any, report: Path) -> None:
+    with Opened(browser, report) as opened:
+        page = opened.page
+        with page.expect_download() as download:
+            page.click("button[data-svg=figure-linkability]")
+        assert download.value.suggested_filename == "linkability.svg"
+        drawing = Path(download.value.path()).read_text()
+        assert "var(--" not in drawing
+        assert "http://www.w3.org/2000/svg" in drawing
+        with page.expect_download() as download:
+            page.click("button[data-png=figure-linkability]")
+        assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
+        with page.expect_download() as download:
+            page.click("#body-people button:has-text('Table as CSV')")
+        rows = list(csv.reader(io.StringIO(Path(download.value.path()).read_text())))
+        assert len(rows) == 15
+        assert {len(row) for row in rows} == {len(rows[0])}
+        page.click("#body-people button:has-text('Copy table')")
+        page.wait_for_selector("#body-people button:has-text('Copied')")
+        assert opened.said == []
+
+
 def test_the_matrix_gives_a_row_a_pair(browser: Any, report: Path, run: Path, tmp_path: Path) -> None:
     write_figures(run, tmp_path / "figures", formats=())
     with Opened(browser, report) as opened:

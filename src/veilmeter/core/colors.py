@@ -12,3 +12,13 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, GRAY = (
 )
 BROWN = "#8C613C"  # beside the palette, for an attacker that is compared with all others
 PALETTE = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, GRAY, YELLOW)
+DARK_PALETTE = (
+    "#003A5C",
+    "#7A3500",
+    "#00513B",
+    "#7D5600",
+    "#6E3C58",
+    "#1F6A93",
+    "#2E2E2E",
+    "#827A0C",
+)  # for more names

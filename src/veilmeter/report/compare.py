@@ -15,7 +15,7 @@ from veilmeter.core.findings import Finding, Reference, map_references
 from veilmeter.report.annex import FILL_IN, Chapter, Table
 from veilmeter.report.decision import Decision, Dots, decide, never_tested
 from veilmeter.report.figures import style
-from veilmeter.report.figures.page import ranking_figure, system_figures
+from veilmeter.report.figures.page import ranking_figure, system_figures, uses
 from veilmeter.report.html import Options, page, render
 from veilmeter.report.public import Reported, public, reported, run_key
 from veilmeter.report.release import Release, release_of
@@ -87,7 +87,7 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
     return page(
         "compare.html.j2",
         figures,
-        title=" · ".join(system.name for system in systems),
+        title=words.comparison_title([system.name for system in systems]),
         created=", ".join(days),
         version=systems[0].results.version,
         notice=" ".join(sorted(notice for notice in notices if notice)),
@@ -99,6 +99,8 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         settings=_settings(systems, comparison),
         criteria=_criteria(systems),
         figures=figures,
+        limit=_limit(systems),
+        use=next((use.label for _, use, _ in uses({system.name: system.results for system in systems})), ""),
         player=player,
         differences=[
             (str(figure), [_cell(point) for point in values], [_cell(p) for p in comparison.differences[figure]])
@@ -169,6 +171,13 @@ def _public_table(table: SystemTable) -> SystemTable:
         columns=tuple(columns),
         remarks=tuple(remarks),
     )
+
+
+def _limit(systems: Sequence[ComparedSystem]) -> float | None:
+    """The limit that was chosen before the assessments, if it is one."""
+    chosen = {system.results.settings.get("threshold") for system in systems}
+    limit = next(iter(chosen)) if len(chosen) == 1 else None
+    return limit if isinstance(limit, int | float) else None
 
 
 # Settings and methods are for the technical part; the cards say which runs can't be relied on.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from dataclasses import replace
 from math import exp
 from pathlib import Path
@@ -163,7 +164,45 @@ def test_det_is_on_normal_deviates_with_a_diagonal_that_is_no_data() -> None:
 def test_names_keep_their_colors() -> None:
     assert style.hues(["original", "mine", "informed (0.1 bit)"])[::2] == [colors.GRAY, colors.RED]
     many = style.hues([f"system {number}" for number in range(20)])
-    assert len(set(many[: len(colors.PALETTE)])) == len(colors.PALETTE)
+    assert len(set(many)) == len(colors.PALETTE) + len(colors.DARK_PALETTE)  # twelve systems have twelve colors
+
+
+def tooltips(node: Any) -> list[dict[str, Any]]:
+    if isinstance(node, list):
+        return [tip for part in node for tip in tooltips(part)]
+    if not isinstance(node, dict):
+        return []
+    own = node.get("tooltip") if isinstance(node.get("tooltip"), list) else []
+    return own + [tip for key, part in node.items() if key != "tooltip" for tip in tooltips(part)]
+
+
+def test_no_tooltip_shows_ten_digits() -> None:
+    """Issue: "use 49.5268138801"."""
+    use = Estimate(name="wer", label="WER", value=49.5268138801, unit="percent", interval=(40.0, 60.0))
+    figures = system_figures({"a": system(wer=use), "b": system(wer=use.with_(value=20.0))})
+    assert {figure.id for figure in figures} == {"trade-off", "linkability", "deid-gvd"}
+    for figure in figures:
+        numbers = [tip for tip in tooltips(figure.spec) if tip["type"] == "quantitative"]
+        assert numbers
+        assert all("format" in tip for tip in numbers)
+
+
+def test_names_of_twelve_systems_do_not_cover_each_other() -> None:
+    points = [(f"system {number}", 300 + 9.0 * number, 100 + 5.0 * (number % 3)) for number in range(12)]
+    boxes = []
+    for (name, *_), (x, y, end) in zip(points, style.place_names(points, 760, 360), strict=True):
+        left = x if end == "left" else x - 6.2 * len(name)
+        boxes.append((left, y - 6, left + 6.2 * len(name), y + 6))
+    assert all(
+        a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1] for a, b in itertools.combinations(boxes, 2)
+    )
+
+
+def test_columns_for_drawing_are_not_in_the_csv() -> None:
+    rates = {name: Estimate(name="wer", value=value, unit="percent") for name, value in (("a", 2.0), ("b", 40.0))}
+    figures = {figure.id: figure for figure in system_figures({name: system(wer=rate) for name, rate in rates.items()})}
+    assert csv_of(figures["trade-off"].spec).splitlines()[0] == "system,use,linked,low_x,high_x,low_y,high_y,front"
+    assert len(csv_of(figures["deid-gvd"].spec).splitlines()) == 6  # the line at 0, and two systems
 
 
 def system(**estimates: Estimate) -> Results:

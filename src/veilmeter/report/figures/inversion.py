@@ -91,7 +91,7 @@ def speakers(evaluation: Evaluation) -> Any:
             .encode(
                 x=alt.X("top1:Q", title="Top-1 (%)").scale(domain=[0, 100]),
                 y=alt.Y("speaker:N", title="speaker", sort=None, axis=axis),
-                tooltip=["speaker:N", "top1:Q"],
+                tooltip=["speaker:N", alt.Tooltip("top1:Q", format=".1f")],
             )
         )
         rule = (
@@ -132,7 +132,11 @@ def curve(estimates: Sequence[Estimate], parameter: str, *, title: str, logarith
     )
     band = base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q", title="Top-1 (%)"), y2="high:Q")
     line = base.mark_line(point=alt.OverlayMarkDef(size=34, filled=True), strokeWidth=2.2).encode(
-        y="top1:Q", tooltip=[alt.Tooltip("x:Q", title=title), "top1:Q", "low:Q", "high:Q"]
+        y="top1:Q",
+        tooltip=[
+            alt.Tooltip("x:Q", title=title, format=",.6~g"),
+            *(alt.Tooltip(f"{key}:Q", format=".1f") for key in ("top1", "low", "high")),
+        ],
     )
     chance = sorted({round(point.null, 2) for point in estimates if point.null is not None})
     rule = (

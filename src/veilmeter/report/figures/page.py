@@ -19,7 +19,7 @@ from veilmeter.core.files import make_folder, plain, write_text
 from veilmeter.core.text import csv_cell
 from veilmeter.metrics.measure import better_direction, label_of, measure_behind
 from veilmeter.report.figures import legal, style
-from veilmeter.report.figures.similarity import scatter
+from veilmeter.report.figures.similarity import name_layers, name_rows, scatter
 from veilmeter.report.figures.typesetting import Typesetting
 from veilmeter.report.release import extrapolations
 from veilmeter.report.rows import linking_of_all
@@ -68,9 +68,10 @@ def save_figures(
 
 def csv_of(spec: Mapping[str, Any]) -> str:
     """A figure's data; tables with the same columns are one."""
-    by_columns: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    by_columns: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for table in _tables(spec):
-        rows = [row for stored in table for row in _unfold(stored)]
+        unfolded = [row for stored in table for row in _unfold(stored)]
+        rows = [{key: value for key, value in row.items() if not key.startswith("_")} for row in unfolded]
         by_columns.setdefault(tuple(dict.fromkeys(key for row in rows for key in row)), []).extend(rows)
     out = io.StringIO()
     for number, (keys, rows) in enumerate(by_columns.items()):
@@ -448,7 +449,7 @@ def _linkability(systems: Mapping[str, Results]) -> Figure | None:
     )  # fmt: skip
 
 
-def _uses(systems: Mapping[str, Results]) -> list[tuple[str, Estimate, Estimate]]:
+def uses(systems: Mapping[str, Results]) -> list[tuple[str, Estimate, Estimate]]:
     """Name, a measure of use that all systems have, and Linkability among everybody by the strongest attacker."""
     shared = [
         name
@@ -476,12 +477,13 @@ def pareto_front(points: list[tuple[str, float, float]]) -> list[str]:
     ]
 
 
+TRADE_OFF = "trade-off"  # whose limits and baseline the page lets one choose
+
+
 def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
-    points = _uses(systems)
+    points = uses(systems)
     if len(points) < 2:
         return None
-    import altair as alt
-
     sign = -1 if better_direction(points[0][1]) == "lower" else 1
     front = pareto_front([(name, sign * use.value, link.value) for name, use, link in points])
     rows: list[dict[str, Any]] = []
@@ -490,44 +492,68 @@ def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
         low_y, high_y = link.interval or (link.value, link.value)
         rows.append({"system": name, "use": use.value, "linked": link.value, "low_x": low_x, "high_x": high_x,
                      "low_y": low_y, "high_y": high_y, "front": name in front})  # fmt: skip
-    names = [name for name, _, _ in points]
-    base = alt.Chart(style.table(rows))
-    use_title = f"{points[0][1].label} ({'lower' if sign < 0 else 'higher'} is better)"
-    ends = [min(row["low_x"] for row in rows), max(row["high_x"] for row in rows)]
-    margin = AXIS_MARGIN * (ends[1] - ends[0]) or 1.0
-    domain = list(_within_range(points[0][1], ends[0] - margin, ends[1] + margin))
-    x = alt.X("use:Q", title=use_title, scale=alt.Scale(domain=domain, nice=False))
-    y = alt.Y(
-        "linked:Q",
-        title="recordings linked (lower is better)",
-        axis=alt.Axis(labelExpr=style.PERCENT),
-        scale=alt.Scale(domain=[0, 100]),
-    )
-    color = alt.Color("system:N", legend=None, scale=alt.Scale(domain=names, range=style.hues(names)))
-    chart = alt.layer(
-        base.transform_filter("datum.front").mark_line(color=GRAY, strokeDash=[4, 3]).encode(x=x, y=y),
-        base.mark_rule(opacity=0.6).encode(x="low_x:Q", x2="high_x:Q", y="linked:Q", color=color),
-        base.mark_rule(opacity=0.6).encode(x="use:Q", y="low_y:Q", y2="high_y:Q", color=color),
-        base.mark_point(filled=True, size=110, opacity=1).encode(
-            x=x,
-            y=y,
-            color=color,
-            tooltip=[
-                "system:N",
-                alt.Tooltip("use:Q", title=points[0][1].label, format=".1f"),
-                alt.Tooltip("linked:Q", title="recordings linked (%)", format=".1f"),
-            ],
-        ),
-        base.mark_text(align="left", dx=9, dy=-9, fontSize=11).encode(x=x, y=y, text="system:N"),
-    ).properties(width=640, height=340)
     in_words = "; ".join(f"{name}: {use.format_value()}, {link.value:.0f} of 100 linked" for name, use, link in points)
     return Figure(
-        "trade-off",
+        TRADE_OFF,
         "Privacy against use",
         "Further down fewer people are found. The dashed line joins the systems that no other beats in both: "
         f"{', '.join(front)}. Crosses are 95 % intervals.",
         in_words + ".",
-        chart,
+        _trade_off_chart(rows, points[0][1], sign),
+    )
+
+
+def _trade_off_chart(rows: list[dict[str, Any]], use: Estimate, sign: int) -> Any:
+    """The systems; lines at a limit of linked recordings, at a limit of use, and at the figures of a baseline are drawn
+    where the page sets these parameters."""
+    import altair as alt
+
+    ends = [min(row["low_x"] for row in rows), max(row["high_x"] for row in rows)]
+    margin = AXIS_MARGIN * (ends[1] - ends[0]) or 1.0
+    left, right = _within_range(use, ends[0] - margin, ends[1] + margin)
+    top = min(100.0, 10 * math.ceil((max(row["high_y"] for row in rows) + 5) / 10))
+    domains, size = ((left, right), (0.0, top)), (760, 360)
+    rows = name_rows(rows, ("use", "linked"), domains, size)
+    names, data = [row["system"] for row in rows], style.table(rows)
+    base = alt.Chart(data)
+    use_title = f"{use.label} ({'lower' if sign < 0 else 'higher'} is better)"
+    x = alt.X("use:Q", title=use_title, scale=alt.Scale(domain=[left, right], nice=False))
+    y = alt.Y(
+        "linked:Q",
+        title="recordings linked (lower is better)",
+        axis=alt.Axis(labelExpr=style.PERCENT),
+        scale=alt.Scale(domain=[0, top]),
+    )
+    color = alt.Color("system:N", legend=None, scale=alt.Scale(domain=names, range=style.hues(names)))
+    compared: Any = base
+    for key in ("use", "linked"):  # what the baseline has, in every row
+        compared = compared.transform_calculate(**{f"_own_{key}": f"datum.system === baseline ? datum.{key} : null"})
+        compared = compared.transform_joinaggregate(**{f"_base_{key}": f"max(_own_{key})"})
+        against = f"baseline ? format(datum.{key} - datum._base_{key}, '+.1f') : 'none chosen'"
+        compared = compared.transform_calculate(**{f"_more_{key}": against})
+    named = {"use": use.label, "linked": "recordings linked (%)"}
+    tip = ["system:N", *(alt.Tooltip(f"{key}:Q", title=title, format=".1f") for key, title in named.items()),
+           *(alt.Tooltip(f"_more_{key}:N", title=f"{title}, to the baseline") for key, title in named.items())]  # fmt: skip
+    chosen = base.transform_filter("datum.system === baseline")
+    chart = alt.layer(
+        base.transform_filter("datum.front").mark_line(color=GRAY, strokeDash=[4, 3]).encode(x=x, y=y),
+        *(_limit_line(alt, key, channel) for key, channel in (("limit_use", "x"), ("limit_linked", "y"))),
+        *(chosen.mark_rule(color=GRAY, strokeWidth=1).encode(**{axis: place}) for axis, place in (("x", x), ("y", y))),
+        base.mark_rule(opacity=0.6).encode(x="low_x:Q", x2="high_x:Q", y="linked:Q", color=color),
+        base.mark_rule(opacity=0.6).encode(x="use:Q", y="low_y:Q", y2="high_y:Q", color=color),
+        compared.mark_point(filled=True, size=110, opacity=1).encode(x=x, y=y, color=color, tooltip=tip),
+        *name_layers(rows, data, ("use", "linked"), domains),
+    )
+    for name in ("limit_use", "limit_linked", "baseline"):
+        chart = chart.add_params(alt.param(name=name, value=None))
+    return chart.properties(width=size[0], height=size[1])
+
+
+def _limit_line(alt: Any, name: str, channel: str) -> Any:
+    """A line at the value of a parameter; without data, so that it is not in the CSV."""
+    line = alt.Chart(alt.sequence(0, 1)).transform_calculate(limit=name).transform_filter("isValid(datum.limit)")
+    return line.mark_rule(color=style.LIMIT, strokeDash=[9, 3, 2, 3], strokeWidth=1.8, clip=True).encode(
+        **{channel: "limit:Q"}
     )
 
 

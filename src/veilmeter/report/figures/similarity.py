@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.colors import BLUE, GRAY, GREEN, ORANGE, PURPLE, RED, SKY
-from veilmeter.report.figures.style import FORMATS, apply_style, hues, save, table
+from veilmeter.report.figures.style import FORMATS, apply_style, hues, place_names, save, table
 from veilmeter.report.figures.typesetting import Typesetting
 
 if TYPE_CHECKING:
@@ -176,7 +176,14 @@ def zoo_plot(zoos: Mapping[str, Zoo], *, kinds: Sequence[str] = ("OO", "OP", "PP
         )
         few = len(values) <= 60
         points = base.mark_circle(size=70 if few else 28, opacity=0.9 if few else 0.6).encode(
-            x=x, y=y, color=color, tooltip=["speaker:N", "animal:N", "target:Q", "impostor:Q"]
+            x=x,
+            y=y,
+            color=color,
+            tooltip=[
+                "speaker:N",
+                "animal:N",
+                *(alt.Tooltip(f"{key}:Q", format=".3f") for key in ("target", "impostor")),
+            ],
         )
         layers = [*_quartile_rules(zoo), points]
         if few and any(zoo.corner):
@@ -252,30 +259,71 @@ def scatter(systems: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
              "low_y": low_y, "high_y": high_y}
         )  # fmt: skip
     values = [value for value in values if np.isfinite([value["deid"], value["g_vd"]]).all()]
-    base = alt.Chart(table(values), width=420, height=320)
     names = [name for name, _, _ in systems]
     color = alt.Color("system:N", title=None, legend=None).scale(domain=names, range=hues(names))
     shape = alt.Shape("system:N", legend=None)
-    reach = [min([float(v["low_x"]) for v in values], default=0.0), 100.0]
-    x = alt.X("deid:Q", title="DeID, % (higher: the original speaker is gone)")
-    x = x.scale(domain=[max(-100.0, np.floor(reach[0] / 5) * 5), 100], nice=False, padding=10)
-    y = alt.Y("g_vd:Q", title="G_VD, dB (0: voices as distinct as before)").scale(nice=True, zero=True, padding=10)
-    named, middle = base.encode(x=x, y=y, text="system:N", color=color), sum(reach) / 2
+    least = max(-100.0, float(np.floor(min([v["low_x"] for v in values], default=0.0) / 5) * 5))
+    across = (least - (100 - least) / 40, 100 + (100 - least) / 40)
+    ends = [0.0, *(float(v[key]) for v in values for key in ("low_y", "high_y") if np.isfinite(v[key]))]
+    room = (max(ends) - min(ends)) / 16 or 1.0
+    up = (min(ends) - room, max(ends) + room)
+    values = name_rows(values, ("deid", "g_vd"), (across, up), (420, 320))
+    data = table(values)
+    base = alt.Chart(data, width=420, height=320)
+    x = alt.X("deid:Q", title="DeID, % (higher: the original speaker is gone)").scale(domain=list(across), nice=False)
+    y = alt.Y("g_vd:Q", title="G_VD, dB (0: voices as distinct as before)").scale(domain=list(up), nice=False)
     layers = [
         alt.Chart(table([{"zero": 0}])).mark_rule(color=GRAY, strokeDash=[4, 3]).encode(y="zero:Q"),
         base.mark_rule(opacity=0.7).encode(x="low_x:Q", x2="high_x:Q", y="g_vd:Q", color=color),
         base.mark_rule(opacity=0.7).encode(x="deid:Q", y="low_y:Q", y2="high_y:Q", color=color),
         base.mark_point(filled=True, size=90, opacity=1).encode(
-            x=x, y=y, color=color, shape=shape, tooltip=["system:N", "deid:Q", "g_vd:Q"]
+            x=x,
+            y=y,
+            color=color,
+            shape=shape,
+            tooltip=["system:N", alt.Tooltip("deid:Q", format=".1f"), alt.Tooltip("g_vd:Q", format=".2f")],
         ),
     ]
-    # Names are beside the crosses of the intervals, on the side where there is room; an empty side needs no layer.
-    sides: tuple[tuple[str, Any, int], ...] = ((">=", "right", -9), ("<", "left", 9))
-    for side, align, dx in sides:
-        if any((float(v["deid"]) >= middle) == (side == ">=") for v in values):
-            named_here = named.transform_filter(f"datum.deid {side} {middle}")
-            layers.append(named_here.mark_text(align=align, dx=dx, dy=13, fontSize=11))
+    layers += name_layers(values, data, ("deid", "g_vd"), (across, up))
     return alt.layer(*layers)
+
+
+Domain = tuple[float, float]
+
+
+def name_rows(
+    rows: Sequence[dict[str, Any]], keys: tuple[str, str], domains: tuple[Domain, Domain], size: tuple[float, float]
+) -> list[dict[str, Any]]:
+    """The rows with where the names of their systems can be read; `keys` are the columns of both axes, `domains` what
+    these show, `size` their lengths in pixels. Columns that begin with _ are for drawing alone, not for the CSV."""
+    (left, right), (low, high) = domains
+    wide, tall = (right - left) / size[0], (high - low) / size[1]  # of a pixel
+    pixels = [(str(row["system"]), (row[keys[0]] - left) / wide, (high - row[keys[1]]) / tall) for row in rows]
+    return [
+        {**row, "_x": left + x * wide, "_y": high - y * tall, "_end": end, "_far": abs(y - at) > 12}
+        for row, (x, y, end), (_, _, at) in zip(rows, place_names(pixels, *size), pixels, strict=True)
+    ]
+
+
+def name_layers(
+    rows: Sequence[dict[str, Any]], data: Any, keys: tuple[str, str], domains: tuple[Domain, Domain]
+) -> list[Any]:
+    """The names beside their points, with a thin line to those that are further away; `rows` are `name_rows`, `data`
+    the same as a table."""
+    import altair as alt
+
+    x, y = (scaled(f"_{name}:Q").scale(domain=list(domain), nice=False)
+            for name, scaled, domain in zip("xy", (alt.X, alt.Y), domains, strict=True))  # fmt: skip
+    base = alt.Chart(data)
+    layers = []
+    if any(row["_far"] for row in rows):
+        lines = base.transform_filter("datum._far").mark_rule(strokeWidth=0.7, color=GRAY)
+        layers.append(lines.encode(x=f"{keys[0]}:Q", x2="_x:Q", y=f"{keys[1]}:Q", y2="_y:Q"))
+    ends: list[Any] = list(dict.fromkeys(row["_end"] for row in rows))
+    for end in ends:
+        beside = base.transform_filter(f"datum._end === '{end}'")
+        layers.append(beside.mark_text(align=end, baseline="middle", fontSize=11).encode(x=x, y=y, text="system:N"))
+    return layers
 
 
 def save_all(

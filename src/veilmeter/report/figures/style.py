@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.attacks.attacker import color_of
-from veilmeter.core.colors import PALETTE
+from veilmeter.core.colors import DARK_PALETTE, PALETTE
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, plain, whole_file
 from veilmeter.report.figures.typesetting import PAGE, Typesetting, resize, typeset
@@ -120,9 +120,63 @@ def hues(names: Sequence[str]) -> list[str]:
     ['#D55E00', '#0072B2']
     """
     known = [color_of(name.split(" (")[0]) for name in names]  # a legend may add figures in parentheses
-    free = [color for color in PALETTE if color not in known] or PALETTE
+    free = [color for color in PALETTE if color not in known] or list(PALETTE)
+    free += DARK_PALETTE if known.count("") > len(free) else ()
     spare = cycle(free)
     return [color or next(spare) for color in known]
+
+
+# Where a name may be put beside a point: pixels to the right and down, and which end of it is there.
+_PLACES = [
+    (side * right, down, "left" if side > 0 else "right")
+    for right, down in (
+        (9, -9),
+        (9, 10),
+        (14, 0),
+        (12, -24),
+        (12, 25),
+        (14, -39),
+        (14, 40),
+        (16, -54),
+        (16, 55),
+        (30, -9),
+    )
+    for side in (1, -1)
+]
+_LETTER, _LINE = 6.2, 13.0  # pixels that a letter and a line of names take
+
+
+def place_names(
+    points: Sequence[tuple[str, float, float]], width: float, height: float
+) -> list[tuple[float, float, str]]:
+    """Where the names of points (name, x, y in pixels) can be read: x, y, and the end of the name that is there. Each
+    takes the first place at which it covers no other name and no point; where there is none, the least bad one.
+
+    >>> place_names([("a", 100, 100), ("b", 104, 100)], 600, 300)
+    [(109, 91, 'left'), (113, 110, 'left')]
+    """
+    taken = [(x - 6, y - 6, x + 6, y + 6) for _, x, y in points]
+    placed = []
+    for name, x, y in points:
+        best, least = (x, y, "left"), float("inf")
+        for right, down, end in _PLACES:
+            left = x + right - (0 if end == "left" else _LETTER * len(name))
+            box = (left, y + down - _LINE / 2, left + _LETTER * len(name), y + down + _LINE / 2)
+            outside = max(0.0, -box[0], box[2] - width) + max(0.0, -box[1] - _LINE, box[3] - height)
+            cost = sum(_overlap(box, other) for other in taken) + 20 * outside
+            if cost < least:
+                best, least, chosen = (x + right, y + down, end), cost, box
+            if cost == 0:
+                break
+        taken.append(chosen)
+        placed.append(best)
+    return placed
+
+
+def _overlap(box: tuple[float, ...], other: tuple[float, ...]) -> float:
+    wide = min(box[2], other[2]) - max(box[0], other[0])
+    high = min(box[3], other[3]) - max(box[1], other[1])
+    return max(0.0, wide) * max(0.0, high)
 
 
 def _on_white(spec: dict[str, Any]) -> dict[str, Any]:

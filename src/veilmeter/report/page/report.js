@@ -62,7 +62,8 @@
       if (narrow && node.layer) {  // names beside points would push the panel together: a legend tells them
         const named = node.layer.filter((part) => (part.mark || {}).type === "text" && ((part.encoding || {}).text || {}).field === "system");
         if (named.length) {
-          node.layer = node.layer.filter((part) => !named.includes(part));
+          const toName = (part) => ((part.encoding || {}).x2 || {}).field === "_x";
+          node.layer = node.layer.filter((part) => !named.includes(part) && !toName(part));
           for (const part of node.layer) if ((part.encoding || {}).color && part.encoding.color.field === "system") part.encoding.color.legend = { orient: "bottom", columns: 1, title: null };
         }
       }
@@ -118,6 +119,7 @@
     }
     views.set(id, result.view);
     if (chosen) mark(result.view);
+    for (const control of document.querySelectorAll(`[data-figure="${id}"]`)) steer(control);
     result.view.addEventListener("click", (_event, item) => {
       const datum = (item && item.datum) || {};
       const name = datum.speaker || datum.row;
@@ -129,6 +131,14 @@
   function mark(view) {
     try { view.signal("chosen", chosen).runAsync(); } catch (_error) { /* this figure has no speakers */ }
   }
+
+  // Limits and a baseline that are chosen beside a figure are its parameters.
+  function steer(control) {
+    const view = views.get(control.dataset.figure);
+    const value = control.value === "" ? null : control.type === "number" ? Number(control.value) : control.value;
+    if (view) view.signal(control.dataset.signal, value).runAsync();
+  }
+  document.addEventListener("input", (event) => { if (event.target.dataset.signal) steer(event.target); });
 
   // The page answers at once: what is on the screen is drawn first, then the rest one by one, whenever nothing else is to do.
   const pause = () => new Promise((go) => { (window.requestIdleCallback || setTimeout)(() => go(), { timeout: 200 }); });
@@ -389,19 +399,70 @@
   function csvOf(id) {
     const found = new Map();  // tables with the same columns are one
     for (const rows of tables(specs[id]).map((table) => table.flatMap(unfolded))) {
-      const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+      const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))].filter((key) => !key.startsWith("_"));
       const lines = rows.map((row) => keys.map((key) => cell(row[key])).join(","));
       found.set(keys.join(","), [...(found.get(keys.join(",")) || []), ...lines]);
     }
     return [...found].map(([head, lines]) => [head, ...lines].join("\n")).join("\n\n") + "\n";
   }
   window.veilmeterCsv = csvOf;
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest("button[data-csv]");
-    if (!button) return;
-    const link = element("a", "", { download: button.dataset.csv.replace(/^figure-/, "") + ".csv" });
-    link.href = URL.createObjectURL(new Blob([csvOf(button.dataset.csv)], { type: "text/csv" }));
+  function download(name, blob) {
+    const link = element("a", "", { download: name.replace(/^figure-/, "") });
+    link.href = URL.createObjectURL(blob);
     link.click();
-    URL.revokeObjectURL(link.href);
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+  // A drawing as it is on the page, with the page's variables replaced by the colors they have on paper.
+  function svgOf(id) {
+    const drawn = document.querySelector(`#${CSS.escape(id)} svg`).cloneNode(true);
+    drawn.setAttribute("style", "background: #fff");
+    return new XMLSerializer().serializeToString(drawn).replace(/var\(--(\w+)\)/g, (_all, name) => paper[name] || "#000");
+  }
+  const paper = { ink: "#1d2530", soft: "#55606e", line: "#d9dee5" };
+  window.veilmeterSvg = svgOf;
+  async function pngOf(id) {
+    const drawn = document.querySelector(`#${CSS.escape(id)} svg`).viewBox.baseVal, picture = new Image();
+    const source = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(svgOf(id));
+    await new Promise((go, stop) => { picture.onload = go; picture.onerror = stop; picture.src = source; });
+    const canvas = Object.assign(document.createElement("canvas"), { width: 3 * drawn.width, height: 3 * drawn.height });
+    const context = canvas.getContext("2d");
+    context.fillStyle = "#fff";
+    context.fillRect(0, 0, canvas.width, canvas.height);
+    context.drawImage(picture, 0, 0, canvas.width, canvas.height);
+    return new Promise((go) => { canvas.toBlob(go, "image/png"); });
+  }
+  window.veilmeterPng = pngOf;
+  // Every table gives its cells as they are shown: as text to paste into a spreadsheet, or as CSV.
+  const cellsOf = (shown) => [...shown.rows].filter((row) => !row.hidden).map((row) => [...row.cells].map((one) => (one.innerText || one.textContent).replace(/\s+/g, " ").trim()));
+  const numeric = (text) => (text !== "" && !Number.isNaN(Number(text)) ? Number(text) : text);
+  const csvOfTable = (shown) => cellsOf(shown).map((row) => row.map((text) => cell(numeric(text))).join(",")).join("\n") + "\n";
+  async function copy(text) {
+    try { await navigator.clipboard.writeText(text); } catch (_error) {
+      const field = element("textarea", text, { "aria-hidden": "true" });
+      document.body.append(field);
+      field.select();
+      document.execCommand("copy");
+      field.remove();
+    }
+  }
+  for (const frame of document.querySelectorAll(".fold .wide, .fold .scroller")) {
+    const shown = frame.querySelector("table");
+    if (!shown) continue;
+    const name = (shown.id || frame.closest(".fold").id || "table").replace(/-table$/, "");
+    const tools = element("div", "", { class: "tools" });
+    const copying = element("button", "Copy table", { type: "button" }), saving = element("button", "Table as CSV", { type: "button" });
+    copying.addEventListener("click", async () => { await copy(cellsOf(shown).map((row) => row.join("\t")).join("\n")); copying.textContent = "Copied"; });
+    saving.addEventListener("click", () => download(name + ".csv", new Blob([csvOfTable(shown)], { type: "text/csv" })));
+    tools.append(copying, saving);
+    frame.after(tools);
+  }
+  window.veilmeterTable = csvOfTable;
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    const { csv, svg, png } = button.dataset;
+    if (csv) download(csv + ".csv", new Blob([csvOf(csv)], { type: "text/csv" }));
+    if (svg) download(svg + ".svg", new Blob([svgOf(svg)], { type: "image/svg+xml" }));
+    if (png) download(png + ".png", await pngOf(png));
   });
 })();

@@ -7,7 +7,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Reference
 from veilmeter.core.text import few
 from veilmeter.wording.catalog import Catalog, shown
-from veilmeter.wording.english.page import release_count, where
+from veilmeter.wording.english.page import MOST_TITLED, release_count, where
 from veilmeter.wording.english.verdict import within
 from veilmeter.wording.numbers import capitalize, count, listing, of_hundred, span
 
@@ -259,6 +259,14 @@ def _systems_find(systems: tuple[Reference, ...], shares: tuple[Estimate, ...]) 
     """`shares` of people whom the strongest attacker finds, one per system; not a number where that is not known."""
     parts = []
     among: dict[int, list[str]] = {}
+    known = sorted((share.value, number) for number, share in enumerate(shares) if share.value == share.value)
+    sizes = {share.at.get("speakers") for share in shares}
+    if len(known) == len(shares) > MOST_TITLED and len(sizes) == 1:
+        least, most = (f"{of_hundred(shares[n])} with {shown(systems[n])}" for n in (known[0][1], known[-1][1]))
+        return (
+            f"Of 100 people, the strongest attacker that was run finds from {least} to {most}, each among "
+            f"{int(sizes.pop() or 0):,} people."
+        )
     for system, share in zip(systems, shares, strict=False):
         if share.value != share.value:
             parts.append(f"an unknown number with {shown(system)}")
@@ -283,13 +291,18 @@ WORDS.say(
 )
 
 
+def _some(systems: tuple[Reference, ...], most: int = 3) -> str:
+    names, more = list(map(shown, systems[:most])), len(systems) - most
+    return listing([*names, count(more, "other")] if more > 0 else names)
+
+
 @WORDS.words("system_protects_better")
 def _system_protects_better(
     system: Reference, level: str, others: tuple[Reference, ...], unsure: tuple[Reference, ...]
 ) -> str:
     return (
         f"{shown(system)} leaves the lowest risk ({level}): its strongest attacker links significantly fewer recordings "
-        f"than with {few(list(map(shown, others)))}. The difference to {few(list(map(shown, unsure)))} may be chance."
+        f"than with {_some(others)}. The difference to {_some(unsure)} may be chance."
     )
 
 

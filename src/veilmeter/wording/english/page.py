@@ -142,6 +142,17 @@ def release_count(people: int, listed: int, found: tuple[float, float, float], b
     return (RELEASE_COUNT["model"] if basis in ("model", "beyond") else "") + text
 
 
+MOST_TITLED = 4  # systems that a comparison's title names
+
+
+def comparison_title(names: Sequence[str]) -> str:
+    """
+    >>> comparison_title(["B1", "B2"]), comparison_title(list("abcde"))
+    ('B1 · B2', '5 anonymizers')
+    """
+    return " · ".join(names) if len(names) <= MOST_TITLED else f"{len(names)} anonymizers"
+
+
 STATES = {"open": "could not be checked", "failed": "failed", "passed": "passed"}
 
 
