@@ -9,7 +9,9 @@ import io
 import math
 import os
 import struct
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,6 +110,99 @@ class MediaFile:
                 yield np.ascontiguousarray((scaled - 1.0 if name.startswith("u8") else scaled).T)
         except self._errors as error:
             raise RuntimeError(error.strerror) from None
+
+
+class MpegFile:
+    """An MP3 file, decoded by libsndfile through a handle that ends where too little of it is MPEG audio.
+
+    libmpg123 looks for the next frame byte by byte, and prints three lines per attempt: a few megabytes of broken
+    headers took minutes and filled terminals. An intact frame has at least 24 bytes and takes two or three reads.
+    """
+
+    format = "MP3"
+    _NOTHING = "too little of it is MPEG audio"
+
+    def __init__(self, handle: io.FileIO, path: str | Path) -> None:
+        import soundfile
+
+        self._path, self._handle = path, _CountingHandle(handle)
+        try:
+            with _stderr_off:
+                self._sound = soundfile.SoundFile(self._handle)
+        except soundfile.LibsndfileError:
+            if self._handle.gave_up:
+                raise bad("unreadable", path, detail=self._NOTHING) from None
+            raise
+        self.samplerate, self.channels = self._sound.samplerate, self._sound.channels
+        self.frames = self._sound.frames
+
+    def __enter__(self) -> MpegFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with _stderr_off:
+            self._sound.close()
+
+    def read(self, count: int, dtype: str = "float32", always_2d: bool = True) -> NDArray[np.float32]:
+        with _stderr_off:
+            values: NDArray[np.float32] = self._sound.read(count, dtype=dtype, always_2d=always_2d)
+        self._refuse()
+        return values
+
+    def seek(self, frame: int) -> None:
+        with _stderr_off:
+            self._sound.seek(frame)
+        self._refuse()
+
+    def _refuse(self) -> None:
+        if self._handle.gave_up:
+            raise bad("unreadable", self._path, detail=self._NOTHING)
+
+
+class _CountingHandle:
+    """A file that ends early where it is read in crumbs."""
+
+    _PATIENCE, _CRUMB = 5000, 6  # reads; bytes per read beyond these
+
+    def __init__(self, handle: io.FileIO) -> None:
+        self._handle, self._reads, self._bytes = handle, 0, 0
+        self.gave_up = False
+        self.seek, self.tell, self.write = handle.seek, handle.tell, handle.write
+
+    def readinto(self, buffer: Any) -> int:
+        if self.gave_up:
+            return 0
+        count = self._handle.readinto(buffer) or 0
+        self._reads += 1
+        self._bytes += count
+        self.gave_up = self._reads > self._PATIENCE + self._bytes // self._CRUMB
+        return count
+
+
+class _StderrOff:
+    """Drops what C libraries print while any thread is inside; we report what was wrong, once per recording."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._kept = threading.Lock(), 0, -1
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                with suppress(OSError), open(os.devnull, "wb") as nowhere:  # a program may have no such stream
+                    self._kept = os.dup(2)
+                    os.dup2(nowhere.fileno(), 2)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside and self._kept >= 0:
+                os.dup2(self._kept, 2)
+                os.close(self._kept)
+                self._kept = -1
+
+
+_stderr_off = _StderrOff()
 
 
 RATE = 16_000
@@ -228,6 +323,10 @@ def open_sound(handle: io.FileIO, path: str | Path) -> Any:
     """The file opened by libsndfile, or by PyAV where its name is of the mp4 family."""
     if Path(path).suffix.lower() in MEDIA_SUFFIXES:
         return MediaFile(handle, path)
+    head = handle.read(3)
+    handle.seek(0)
+    if head == b"ID3" or (head[:1] == b"\xff" and head[1:2] >= b"\xe0"):
+        return MpegFile(handle, path)
     import soundfile
 
     return soundfile.SoundFile(handle.fileno(), closefd=False)
