@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -175,6 +176,7 @@ def test_silent_and_killed_workers_and_a_scheduler_that_is_gone(
         assert done == {number: number * number for number in range(6)}
         told = capfd.readouterr().err
         assert "no worker left; waiting" in told
+        assert "no worker that answers" not in told
         assert "Traceback" not in told
 
         results = cluster.run(slowly, range(20))
@@ -185,3 +187,53 @@ def test_silent_and_killed_workers_and_a_scheduler_that_is_gone(
     finally:
         cluster.close()
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_the_only_worker_falls_silent(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Nobody else can have its work: the user is told once, and it goes on when the worker does."""
+    monkeypatch.setattr(engine, "_MUTE_SECONDS", 3.0)
+    _, address = scheduler(start, tmp_path)
+    only = worker(start, address)
+    cluster = Cluster(address)
+    try:
+        cluster._client.wait_for_workers(1, timeout=60)
+        results = cluster.run(slowly, range(6))
+        done = dict([next(results)])
+        only.send_signal(signal.SIGSTOP)
+        threading.Timer(8.0, only.send_signal, (signal.SIGCONT,)).start()
+        done |= dict(results)
+        assert done == {number: number * number for number in range(6)}
+    finally:
+        cluster.close()
+    assert capfd.readouterr().err.count("no worker that answers; waiting for one (Ctrl-C to stop") == 1
+
+
+def test_a_worker_falls_silent_with_a_finished_result(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results stay on the workers until they are fetched: waiting for one took ten minutes."""
+    monkeypatch.setattr(engine, "_SILENT_SECONDS", 2.0)
+    monkeypatch.setattr(engine, "_FETCH_SECONDS", 1.0)
+    _, address = scheduler(start, tmp_path)
+    processes = {process.pid: process for process in (worker(start, address) for _ in range(2))}
+    cluster = Cluster(address)
+    fetch = cluster._fetch
+
+    def stop_whoever_has_it(future: Any) -> Any:
+        holder = cluster._client.who_has([future])[future.key][0]
+        pid = cluster._client.run(os.getpid, workers=[holder])[holder]
+        monkeypatch.setattr(cluster, "_fetch", fetch)
+        processes[pid].send_signal(signal.SIGSTOP)
+        return fetch(future)
+
+    monkeypatch.setattr(cluster, "_fetch", stop_whoever_has_it)
+    try:
+        cluster._client.wait_for_workers(2, timeout=60)
+        began = time.monotonic()
+        assert dict(cluster.run(slowly, range(4))) == {number: number * number for number in range(4)}
+        assert time.monotonic() - began < 60
+    finally:
+        cluster.close()

@@ -103,6 +103,8 @@ LAST_WORDS_SECONDS = 3.0  # for a worker that was asked to stop, before it is ki
 _LOOK_SECONDS = 1.0  # between two looks at which workers a cluster has
 _ANSWER_SECONDS = 15.0  # for a scheduler or a worker that is asked something
 _TELL_SECONDS = 5.0  # without a worker, until the user is told
+_MUTE_SECONDS = 20.0  # without a sign of life of any worker, until the user is told: a busy one may miss a few
+_FETCH_SECONDS = 10.0  # for a result to arrive, before the workers are looked at
 _SILENT_SECONDS = 90.0  # without a sign of life, until a worker is dropped the first time
 _MOST_FRAMES = 1000  # of Dask's greeting
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
@@ -408,13 +410,17 @@ class Cluster:
             raise _lost()
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         now = time.monotonic()
-        if workers:
-            self._last_worker, self._told = now, False
-        elif now - self._last_worker > _TELL_SECONDS and not self._told:
-            print("the cluster has no worker left; waiting for one (Ctrl-C to stop; what was done is kept)",
-                  file=sys.stderr, flush=True)  # fmt: skip
-            self._told = True
         latest = max((about["last_seen"] for about in workers.values()), default=0.0)  # by the scheduler's clock
+        if not workers:
+            trouble = "has no worker left" if now - self._last_worker > _TELL_SECONDS else ""
+        else:
+            self._last_worker = now
+            silence = self._client.run_on_scheduler(time.time) - latest
+            trouble = "has no worker that answers" if silence > _MUTE_SECONDS else ""
+        if trouble and not self._told:
+            print(f"the cluster {trouble}; waiting for one (Ctrl-C to stop; what was done is kept)",
+                  file=sys.stderr, flush=True)  # fmt: skip
+        self._told = bool(trouble)
         for address, about in workers.items():
             if latest - about["last_seen"] > self._patience:
                 print(f"the worker {address} is silent; its work is given to others", file=sys.stderr, flush=True)
@@ -450,9 +456,22 @@ class Cluster:
                     continue
                 number = numbers.pop(future.key)
                 hand_out()  # before the result is fetched and put away, so that nobody waits for that
-                result = future.result()
+                result = self._fetch(future)
                 future.release()
             yield number, result
+
+    def _fetch(self, future: Any) -> Any:
+        """A finished task's result, which a worker holds until it is fetched: one that falls silent just then is
+        dropped, and another repeats the task. The time limit doubles, as large results may take longer."""
+        limit = _FETCH_SECONDS
+        while True:
+            try:
+                return future.result(timeout=limit)
+            except TimeoutError:
+                if future.status == "error":  # the task's own
+                    raise
+            self._watch()
+            limit *= 2
 
     def close(self) -> None:
         with suppress(Exception):  # a scheduler that is gone; all work is done, or the error is on its way
