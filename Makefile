@@ -56,7 +56,7 @@ third-party: $(STAMP)  ## THIRD_PARTY.md: licenses and sources of packages and w
 
 audit: $(STAMP)  ## known vulnerabilities of the locked packages; needs a network that reaches the database
 	$(BIN)/python -m pip install --quiet pip-audit
-	$(BIN)/pip-audit --disable-pip --no-deps --requirement requirements-lock.txt
+	$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement requirements-lock.txt
 
 test-lower: $(STAMP)  ## the tests with the lowest versions that are allowed
 	$(BIN)/python tools/lower_bounds.py

@@ -108,7 +108,7 @@ def _cluster() -> Iterator[tuple[Any, _Watch]]:
     import dask
     from distributed import LocalCluster, SchedulerPlugin
 
-    from veilmeter.core.engine import SELDOM
+    from veilmeter.core.cluster import SELDOM
 
     class Plugin(_Watch, SchedulerPlugin):  # type: ignore[misc]
         pass

@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from veilmeter.core import engine
-from veilmeter.core.engine import Cluster, map_ordered
+from veilmeter.core import cluster as module
+from veilmeter.core.cluster import Cluster
+from veilmeter.core.engine import map_ordered
 from veilmeter.core.errors import InputError, VeilmeterError
 
 pytest.importorskip("distributed")
@@ -43,7 +44,7 @@ def test_what_is_no_address_is_refused_at_once(address: str) -> None:
 def test_what_is_no_scheduler_is_told_within_seconds(
     scheme: str, answer: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(module, "_ANSWER_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         held = []
 
@@ -71,7 +72,7 @@ def test_what_is_no_scheduler_is_told_within_seconds(
 def test_a_local_cluster_is_nobody_elses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It listens on this machine only, takes nobody without its keys, and leaves nothing behind."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(engine, "_ANSWER_SECONDS", 5.0)
+    monkeypatch.setattr(module, "_ANSWER_SECONDS", 5.0)
     cluster = Cluster("local", 1)
     try:
         address = cluster._cluster.scheduler_address
@@ -99,18 +100,18 @@ def test_another_machine_is_asked_about(monkeypatch: pytest.MonkeyPatch, capsys:
         def getpeername(self) -> tuple[str, int]:
             return peer, 8786
 
-    monkeypatch.setattr(engine.socket, "create_connection", lambda *_, **__: Connection())
+    monkeypatch.setattr(module.socket, "create_connection", lambda *_, **__: Connection())
     monkeypatch.setattr("builtins.input", lambda _: "n")
     monkeypatch.setattr(sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
     peer = "127.0.0.1"
-    engine.check_address("tcp://here:8786")
+    module.check_address("tcp://here:8786")
     peer = "192.0.2.1"
-    engine.check_address("tls://elsewhere:8786")
+    module.check_address("tls://elsewhere:8786")
     assert capsys.readouterr().err == ""
     with pytest.raises(VeilmeterError, match="before anything was sent"):
-        engine.check_address("tcp://elsewhere:8786")
+        module.check_address("tcp://elsewhere:8786")
     monkeypatch.setattr("builtins.input", lambda _: "y")
-    engine.check_address("tcp://elsewhere:8786")
+    module.check_address("tcp://elsewhere:8786")
     assert "is not encrypted" in capsys.readouterr().err
 
 
@@ -154,8 +155,8 @@ def test_silent_and_killed_workers_and_a_scheduler_that_is_gone(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(engine, "_SILENT_SECONDS", 3.0)
-    monkeypatch.setattr(engine, "_TELL_SECONDS", 1.0)
+    monkeypatch.setattr(module, "_SILENT_SECONDS", 3.0)
+    monkeypatch.setattr(module, "_TELL_SECONDS", 1.0)
     main, address = scheduler(start, tmp_path)
     workers = [worker(start, address) for _ in range(2)]
     cluster = Cluster(address)
@@ -194,7 +195,7 @@ def test_the_only_worker_falls_silent(
     capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Nobody else can have its work: the user is told once, and it goes on when the worker does."""
-    monkeypatch.setattr(engine, "_MUTE_SECONDS", 3.0)
+    monkeypatch.setattr(module, "_MUTE_SECONDS", 3.0)
     _, address = scheduler(start, tmp_path)
     only = worker(start, address)
     cluster = Cluster(address)
@@ -215,8 +216,8 @@ def test_a_worker_falls_silent_with_a_finished_result(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Results stay on the workers until they are fetched: waiting for one took ten minutes."""
-    monkeypatch.setattr(engine, "_SILENT_SECONDS", 2.0)
-    monkeypatch.setattr(engine, "_FETCH_SECONDS", 1.0)
+    monkeypatch.setattr(module, "_SILENT_SECONDS", 2.0)
+    monkeypatch.setattr(module, "_FETCH_SECONDS", 1.0)
     _, address = scheduler(start, tmp_path)
     processes = {process.pid: process for process in (worker(start, address) for _ in range(2))}
     cluster = Cluster(address)

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilmeter.core.engine import QUEUE, Cluster, Here, Pool, cores, map_ordered, open_engine
+from veilmeter.core.cluster import Cluster
+from veilmeter.core.engine import QUEUE, Here, Pool, cores, map_ordered, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 
 
@@ -309,7 +310,7 @@ def test_a_batch_cluster_is_made_from_the_users_file(tmp_path: Path) -> None:
         def scale(self, jobs: int) -> None:
             made.append(jobs)
 
-    from veilmeter.core.engine import batch_cluster
+    from veilmeter.core.cluster import batch_cluster
 
     original = jobqueue.SLURMCluster
     jobqueue.SLURMCluster = Recorded

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilmeter.core.engine import Cluster, Engine, Pool
+from veilmeter.core.cluster import Cluster
+from veilmeter.core.engine import Engine, Pool
 from veilmeter.core.intervals import draw_people
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
