@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from veilmeter.cli import main as cli
+from veilmeter.cli.output import Page, emit
+from veilmeter.metrics.measure import estimate_of
 
 ALWAYS = {
     "eer", "cllr", "min_cllr", "calibration_loss", "d_ece", "l_w", "d_sys",
@@ -249,3 +251,16 @@ def test_a_cluster_that_is_none(run, files: tuple[Path, Path]) -> None:  # type:
     code, _, err = run("measure", files[0], "--trials", files[1], "--cluster", "nowhere")
     assert code == 2
     assert "not a cluster: 'nowhere'" in " ".join(err.split())
+
+
+def test_only_values_on_the_unsafe_side_of_chance_are_bright(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    values = {"leak": 40.0, "chance": 49.0, "safe": 52.0}
+    eers = [estimate_of("eer", value, label=name, null_range=(48.0, 51.0)) for name, value in values.items()]
+    emit(Page("title", {"eer": eers}))
+    printed = capsys.readouterr().out.splitlines()
+    dim = {name: any(name in line and "\x1b[2m" in line for line in printed) for name in values}
+    assert dim == {"leak": False, "chance": True, "safe": True}

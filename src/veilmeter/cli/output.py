@@ -237,7 +237,7 @@ def _print_table(page: Page) -> None:
             )
         for estimate, row in zip(rows, cells, strict=True):
             shown = [Text(cell) for cell in row[: len(columns)]]
-            table.add_row(*shown, style="dim" if estimate.inside_null else None)
+            table.add_row(*shown, style="dim" if _shows_nothing(estimate) else None)
         console.print()
         if heading:
             console.print(Text(clean(heading), style="italic"))
@@ -249,6 +249,15 @@ def _print_table(page: Page) -> None:
     drawn = [str(path) for path in page.figures if path.suffix == ".svg"]
     for note in [*sentences(page.notes), *(["Figures: " + ", ".join(drawn) + " (and PNG, PDF)"] if drawn else [])]:
         console.print(Text("\n" + clean(note), style="dim"))
+
+
+def _shows_nothing(estimate: Estimate) -> bool:
+    """Whether the value lies within what no information gives, or on the side of it that is safer."""
+    if estimate.null_range is None:
+        return False
+    low, high = estimate.null_range
+    below, above = estimate.value < low, estimate.value > high
+    return not {"higher": below, "lower": above, "neither": below or above}[estimate.better]
 
 
 def _width(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> int:

@@ -29,7 +29,17 @@ def test_d_sys_is_the_published_recipe(t: list[float], n: list[float]) -> None:
             ratio = np.inf if y_n[i] == 0 else y_t[i] / y_n[i]
             d[i] = 1.0 if np.isinf(ratio) else max(0.0, 2 * ratio / (1 + ratio) - 1)
     centres = (edges[1:] + edges[:-1]) / 2
-    assert d_sys(targets, impostors) == pytest.approx(float(trapezoid(d * y_t, centres)), abs=1e-9)
+    expected = float(trapezoid(d * y_t, centres))
+    if np.count_nonzero(y_t) == 1:  # the rule would lose half of a single bin at either end
+        expected = float(np.sum(d * y_t * np.diff(edges)))
+    assert d_sys(targets, impostors) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("targets", [20, 50, 500])
+def test_constant_scores_that_differ_are_told_apart_fully(targets: int) -> None:
+    assert d_sys(np.full(targets, 3.0), np.full(100, 1.0)) == 1
+    assert d_sys(np.full(targets, 1.0), np.full(100, 3.0)) == 1
+    assert d_sys(np.full(targets, 1.0), np.full(100, 1.0)) == 0
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -72,4 +72,7 @@ def of_histograms(targets: Floats, impostors: Floats) -> Floats:
         ratio = y_t / y_n
         d = np.where(y_n > 0, 2 * ratio / (1 + ratio) - 1, 1.0)
     weighted = np.where(targets > 0, np.maximum(d, 0), 0.0) * y_t
-    return np.asarray(np.sum((weighted[1:] + weighted[:-1]) / 2, axis=0))
+    integral = np.sum((weighted[1:] + weighted[:-1]) / 2, axis=0)
+    # Equal scores fill one bin, of which the rule would count half if it is the first or the last.
+    is_single = np.count_nonzero(targets, axis=0) == 1
+    return np.asarray(np.where(is_single, weighted.sum(axis=0), integral))

@@ -109,7 +109,7 @@ NOTES = {
     "by_person": "What each channel discloses about each person, in bits, and how many of 100 recordings it links to them.",
     "not_measured": "This was not measured.",
     "settings": "Settings that were not the same in all runs.",
-    "cells": "Each cell is the strongest attacker that was run against that system: how often it succeeds in 100 attempts, the 95 % interval in brackets, and what guessing gives.",
+    "cells": "Each cell is the strongest attacker that was run against that system: how often it succeeds, in percent, or how much of all there is to know it learns; the 95 % interval in brackets; and what guessing gives.",
     "significant": "Paired by speaker where the measure allows it. A difference is called significant if chance hardly explains it, considering how many differences are compared (Holm's rule).",
     "holds_recordings": "This page contains recordings, original and anonymized.",
     "treat_recordings": "Treat it as you treat the recordings themselves.",
