@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests import challenge_trees
 from tests.trying_options import CommandTrials, Words, words
 
 from veilmeter.core.options import options_of
@@ -70,6 +71,14 @@ def write_inputs(folder: Path) -> None:
     files = sorted((folder / "speech").rglob("*.wav"))
     (kaldi / "wav.scp").write_text("".join(f"{file.stem} {file}\n" for file in files))
     (kaldi / "utt2spk").write_text("".join(f"{file.stem} {file.parent.name}\n" for file in files))
+    for tree in (challenge_trees.tree_2026, challenge_trees.tree_2024):
+        data = tree(folder / "challenge" / tree.__name__)
+        for path in data.glob("*_*/wav/*.wav"):
+            shutil.copy(files[0], path)
+    (data.parent / "exp" / "asv_anon_mcadams").mkdir(parents=True)
+    (data.parent / "exp" / "asv_anon_mcadams" / "EER").write_text("0.1\n")
+    (folder / "run").mkdir()
+    (folder / "run" / "result_for_rank_mcadams").write_text("a table\n")
 
 
 class SpectrumExtractor:
@@ -231,4 +240,14 @@ CHECK = CommandTrials(
     },
 )
 
-TRIALS = {trials.command: trials for trials in (EMBED, TRANSCRIBE, ANONYMIZE, UTILITY, DEMO, CHECK, TRAIN)}
+CHALLENGE = CommandTrials(
+    command="challenge",
+    modes={
+        "a check": words("check", "HERE/challenge/tree_2026/data", "--suffix", "_b2", "--year", "2026", "--track", "2"),
+        "a check of 2024": words("check", "HERE/challenge/tree_2024/data", "--suffix", "_mcadams"),
+        "an archive": words("zip", "HERE/challenge/tree_2024/data", "--suffix", "_mcadams", "--out", "HERE/out"),
+    },
+    only={"a check": frozenset({"suffix", "run", "out", "json"})},
+)
+
+TRIALS = {trials.command: trials for trials in (EMBED, TRANSCRIBE, ANONYMIZE, UTILITY, DEMO, CHECK, TRAIN, CHALLENGE)}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.cli.command import Given
-from veilmeter.cli.shared_options import CorpusCommand
+from veilmeter.cli.shared_options import CorpusWork
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.options import OptionSet, declare, option_without_effect, options_of, place_code
@@ -15,6 +15,7 @@ from veilmeter.core.options import OptionSet, declare, option_without_effect, op
 if TYPE_CHECKING:
     from veilmeter.anonymizers.anonymize_corpus import Anonymized
     from veilmeter.anonymizers.base import Anonymizer
+    from veilmeter.data.corpus import Corpus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +41,21 @@ class SystemOptions(OptionSet):
         "of the files it names.", flags=("--version",), example="2",
     )  # fmt: skip
     batch: int | None = declare(
-        None, help="command: recordings per start with lists.", least=1, default_text="500", example=2
+        None, help="command: recordings per start with lists.", least=1, default_text="500", common=False, example=2
     )
-    timeout: float | None = declare(None, help="command: seconds per recording.", default_text="600", example=30)
+    timeout: float | None = declare(
+        None, help="command: seconds per recording.", default_text="600", common=False, example=30
+    )
     furthest: int | None = declare(
-        None, help="xvector-pool: number of distant voices to consider.", least=1, default_text="60", example=5
+        None,
+        help="xvector-pool: number of distant voices to consider.",
+        least=1,
+        default_text="60",
+        common=False,
+        example=5,
     )
     drawn: int | None = declare(
-        None, help="xvector-pool: number of these to average.", least=1, default_text="10", example=2
+        None, help="xvector-pool: number of these to average.", least=1, default_text="10", common=False, example=2
     )
     gender: str | None = declare(None, help="xvector-pool: random, same or cross.", example="cross")
     distance: str | None = declare(None, help="xvector-pool: cosine or plda.", example="plda")
@@ -64,9 +72,21 @@ class SystemOptions(OptionSet):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnonymizeOptions(SystemOptions, CorpusCommand):
+class AnonymizeOptions(SystemOptions, CorpusWork):
     """The options of the command."""
 
+    corpus: Path | None = declare(
+        None, help="Corpus in any known layout, or a CSV (path, speaker, ...).", argument=True
+    )
+    out: Path | None = declare(None, help="Output folder; a stopped run continues in it.", argument=True)
+    vpc: Path | None = declare(
+        None, help="Folder of VoicePrivacy data instead: writes <set><suffix> beside every set, as the tools want it.",
+        metavar="DATA", path=True, example="none",
+    )  # fmt: skip
+    sets: tuple[str, ...] = declare(
+        (), help="Sets or folders of --vpc, such as libri_test or train-clean-360.", default_text="all",
+        example="libri_test",
+    )  # fmt: skip
     system: str | None = declare(
         None, help="mcadams, mcadams-random, xvector-pool, cascade, command, the name of an installed one, "
         "module:name or file.py:name.", metavar="NAME", default_text="mcadams, or command with --command",
@@ -109,14 +129,10 @@ def command(given: Given) -> None:
         veilmeter anonymize speech/ anonymized/ --system cascade --voice fast
         veilmeter anonymize speech/ anonymized/ --command 'sox {input} {output} pitch -300'
         veilmeter anonymize speech/ anonymized/ --command 'python neural.py {input_list} {output_list}'
+        veilmeter anonymize --vpc data/ --suffix _mine --sets libri_test,train-clean-360 --system mcadams
     """
-    from contextlib import closing
-
-    from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
     from veilmeter.anonymizers.base import load_with_unused, parse_options
     from veilmeter.cli.shared_options import exit_if_left_out, print_outcome, read_given, remarks_on_reading
-    from veilmeter.cli.terminal import show_progress
-    from veilmeter.core.engine import open_engine
 
     options = given.build(AnonymizeOptions)
     system = options.system or ("mcadams" if options.command is None else "command")
@@ -129,16 +145,15 @@ def command(given: Given) -> None:
         raise InputError(f"{own} is given twice", fix=f"give it once: --{own} is an option of its own")
     chosen |= further
     anonymizer, idle = load_with_unused(system, chosen)
+    if options.vpc is not None:
+        _anonymize_challenge(options.vpc, options, given, anonymizer, system)
+        return
+    if options.corpus is None or options.out is None:
+        raise InputError("CORPUS and OUT are required", fix="give both, or --vpc DATA --suffix _NAME")
+    if options.sets:
+        raise InputError("--sets chooses among the sets of VoicePrivacy data", fix="give --vpc DATA too")
     recordings = read_given(options.corpus, options)
-    with (
-        closing(open_engine(options.jobs, options.cluster)) as engine,
-        show_progress("anonymizing", quiet=options.quiet) as progress,
-    ):
-        done = anonymize_corpus(
-            recordings, options.out, anonymizer, audio=options.format, rate=options.rate, engine=engine,
-            manifest=options.manifest, overwrite=options.overwrite, source=options.corpus,
-            max_seconds=options.max_seconds, strict=options.strict, progress=progress,
-        )  # fmt: skip
+    done = _anonymize(recordings, options.out, anonymizer, options, options.corpus)
     inputs = {"corpus": str(options.corpus), "layout": recordings.layout, "system": system}
     print_outcome(
         "anonymize", inputs, {"anonymized": _facts(done)}, done.failed,
@@ -152,6 +167,64 @@ def command(given: Given) -> None:
     if not done.done:
         raise InputError("not one recording could be anonymized", path=options.corpus)
     exit_if_left_out(done.failed)
+
+
+def _anonymize(
+    recordings: Corpus, out: Path, anonymizer: Anonymizer, options: AnonymizeOptions, source: Path, title: str = ""
+) -> Anonymized:
+    from contextlib import closing
+
+    from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
+    from veilmeter.cli.terminal import show_progress
+    from veilmeter.core.engine import open_engine
+
+    with (
+        closing(open_engine(options.jobs, options.cluster)) as engine,
+        show_progress(f"anonymizing {title}".strip(), quiet=options.quiet) as progress,
+    ):
+        return anonymize_corpus(
+            recordings, out, anonymizer, audio=options.format, rate=options.rate, engine=engine,
+            manifest=options.manifest, overwrite=options.overwrite, source=source,
+            max_seconds=options.max_seconds, strict=options.strict, progress=progress,
+        )  # fmt: skip
+
+
+def _anonymize_challenge(
+    data: Path, options: AnonymizeOptions, given: Given, anonymizer: Anonymizer, system: str
+) -> None:
+    """Every folder of original speech into one with the suffix beside it, with WAV files as the challenge's tools read
+    them, and a wav.scp relative to where these run."""
+    from dataclasses import replace
+
+    from veilmeter.assessment.challenge.submission import find_originals
+    from veilmeter.cli.shared_options import exit_if_left_out, print_outcome
+    from veilmeter.core.files import write_text
+    from veilmeter.data.formats.vpc import read_folders
+
+    given.refuse(["corpus", "out"], "--vpc names both", fix="leave it out")
+    given.refuse(["layout", "part", "columns", "channel", "manifest"], "--vpc finds it", fix="leave it out")
+    if not (options.suffix or "").startswith("_") or len(options.suffix or "") < 2:
+        raise InputError("--suffix names the anonymized folders", fix="give one with its underscore, such as _mine")
+    if "format" in given and options.format != "wav":
+        raise InputError("the challenge's tools read WAV only", fix="leave out --format")
+    options = replace(options, format="wav")
+    finished = []
+    for folder in find_originals(data, options.sets):
+        recordings = read_folders([folder], options.roots)
+        out = folder.path.with_name(f"{folder.base}{options.suffix}")
+        done = _anonymize(recordings, out, anonymizer, options, folder.path, folder.base)
+        if not done.done:
+            raise InputError("not one recording could be anonymized", path=folder.path)
+        lines = sorted((entry.utterance, entry.output) for entry in done.entries if entry.output is not None)
+        write_text(out / "wav.scp", "".join(f"{name} {(out / path).as_posix()}\n" for name, path in lines))
+        finished.append(done)
+    failed = [problem for done in finished for problem in done.failed]
+    print_outcome(
+        "anonymize", {"data": str(data), "suffix": options.suffix, "system": system},
+        {"anonymized": [_facts(done) for done in finished]}, failed, json=options.json,
+        as_text=lambda: _print_all(finished, anonymizer),
+    )  # fmt: skip
+    exit_if_left_out(failed)
 
 
 def _facts(done: Anonymized) -> dict[str, object]:
@@ -175,6 +248,11 @@ def _facts(done: Anonymized) -> dict[str, object]:
         "left_out": len(done.failed),
         "problems": [asdict(problem) for problem in done.problems],
     }
+
+
+def _print_all(finished: list[Anonymized], anonymizer: Anonymizer) -> None:
+    for done in finished:
+        _print(done, anonymizer)
 
 
 def _print(done: Anonymized, anonymizer: Anonymizer) -> None:

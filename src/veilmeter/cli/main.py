@@ -30,7 +30,7 @@ SECTIONS = (
     ("Begin", ("demo", "check")),
     ("Assess", ("assess", "report", "compare", "gate")),
     ("Measure", ("measure", "similarity", "linkability", "singling-out", "invert", "utility")),
-    ("Prepare", ("anonymize", "embed", "transcribe", "train")),
+    ("Prepare", ("anonymize", "embed", "transcribe", "train", "challenge")),
     ("Look up", ("attackers", "cache")),
 )
 COMMANDS = tuple(name for _, names in SECTIONS for name in names)

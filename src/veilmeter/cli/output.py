@@ -178,7 +178,7 @@ def _column_widths(head: Sequence[str], rows: Sequence[Sequence[str]], width: in
     """
     room = width - 2 * (len(head) - 1)
     cells = [max((len(row[number]) for row in rows), default=0) for number in range(len(head))]
-    words = [max(cell, *map(len, clean(title).split())) for cell, title in zip(cells, head, strict=True)]
+    words = [max([cell, *map(len, clean(title).split())]) for cell, title in zip(cells, head, strict=True)]
     whole = [max(cell, len(clean(title))) for cell, title in zip(cells, head, strict=True)]
     if sum(cells) > room:
         return []

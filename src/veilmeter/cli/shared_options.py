@@ -155,16 +155,22 @@ def eer_method(**declared: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusCommand(CorpusReading, Workers):
-    """The options of a command that goes through a corpus and writes a folder."""
+class CorpusWork(CorpusReading, Workers):
+    """How a command goes through corpora."""
 
-    corpus: Path = declare(help="Corpus in any known layout, or a CSV (path, speaker, ...).", argument=True)
-    out: Path = declare(help="Output folder; a stopped run continues in it.", argument=True)
     max_seconds: float = max_seconds()
     strict: bool = strict()
     offline: bool = option_groups.offline()
     json: bool = option_groups.json()
     quiet: bool = option_groups.quiet()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusCommand(CorpusWork):
+    """The options of a command that goes through a corpus and writes a folder."""
+
+    corpus: Path = declare(help="Corpus in any known layout, or a CSV (path, speaker, ...).", argument=True)
+    out: Path = declare(help="Output folder; a stopped run continues in it.", argument=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,7 +92,7 @@ def pair_trials(runs: Sequence[tuple[Path | None, Results, str]], resamples: int
         return None
     people = [links_by_point(holder) for holder in known]
     given = any(holder.source == "scores" for holder in known)
-    sets = [] if given else [_scores(folder, results, attacker) for folder, results, attacker in runs]
+    sets = [] if given else [read_run_scores(folder, results, attacker) for folder, results, attacker in runs]
     replicates = []
     if sets and all(scores is not None and scores.names == sets[0].names for scores in sets if sets[0] is not None):
         for scores in sets:
@@ -110,7 +110,7 @@ def links_by_point(holder: AttackerResult) -> dict[tuple[int, int], list[LinkedP
     return rows
 
 
-def _scores(folder: Path | None, results: Results, attacker: str) -> Scores | None:
+def read_run_scores(folder: Path | None, results: Results, attacker: str) -> Scores | None:
     """The trials of one utterance, as the run left them; None where they were not kept."""
     path = None if folder is None else table_of(folder, results, f"scores-{attacker}.parquet")
     if path is None:

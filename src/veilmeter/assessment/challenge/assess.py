@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from veilmeter.assessment.challenge.table import ChallengeRow, Emotions, measure_emotions, rank_table, write_rows
+from veilmeter.assessment.challenge.table import (
+    ChallengeRow,
+    Emotions,
+    measure_emotions,
+    rank_table,
+    speaker_rows,
+    write_rows,
+)
 from veilmeter.assessment.protocol import GivenProtocol
 from veilmeter.assessment.run import assess
 from veilmeter.assessment.settings import AttackerSettings, Settings
@@ -35,6 +42,7 @@ from veilmeter.results.run_folder import Assessment
 RULE = "speechbrain"  # how the challenges since 2024 take the EER
 NOT_USED = "not_used.jsonl"
 TABLE = "result_for_rank"
+PEOPLE = "eer_per_speaker"
 EMOTIONS = "emotions.csv"
 # What --vpc finds by itself.
 FOUND = (
@@ -173,12 +181,15 @@ def _write_tables(
     table = rank_table(rows, {name: wer for name, wer in words.items() if wer is not None}, emotion_rows)
     write_text(folder / f"{TABLE}{challenge.suffix}", table)
     write_rows(folder / f"{TABLE}{challenge.suffix}.csv", rows)
+    people = [row for name, done in assessments.items() for row in speaker_rows(name, folder / name, done.results)]
+    write_rows(folder / f"{PEOPLE}{challenge.suffix}.csv", people)
     if emotion_rows:
         write_rows(folder / EMOTIONS, emotion_rows)
     else:
         (folder / EMOTIONS).unlink(missing_ok=True)  # of an earlier run
-    for old in folder.glob(f"{TABLE}*"):
-        if old.name not in (f"{TABLE}{challenge.suffix}", f"{TABLE}{challenge.suffix}.csv"):
+    written = (f"{TABLE}{challenge.suffix}", f"{TABLE}{challenge.suffix}.csv", f"{PEOPLE}{challenge.suffix}.csv")
+    for old in (*folder.glob(f"{TABLE}*"), *folder.glob(f"{PEOPLE}*")):
+        if old.name not in written:
             old.unlink()  # of another variant, by an earlier run
     what = "a run folder of an earlier run, which assessed other sets"
     earlier = [old.parent for old in sorted(folder.glob("*/results.json")) if old.parent.name not in assessments]

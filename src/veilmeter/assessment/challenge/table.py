@@ -4,7 +4,7 @@ with what the table lacks."""
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -19,8 +19,11 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import whole_file
 from veilmeter.data.formats.vpc import ChallengeSet, TwoSides
 from veilmeter.data.matching import match
+from veilmeter.data.scores import Scores, read_scores
+from veilmeter.metrics.scores.eer import eer
 from veilmeter.metrics.utility.labels import label_estimates
-from veilmeter.results.model import AttackerResult
+from veilmeter.results.differences import read_run_scores
+from veilmeter.results.model import AttackerResult, Results
 
 # --- emotion sets: how well emotions are recognized before and after
 
@@ -137,7 +140,9 @@ def _emotions_of(pair: TwoSides, settings: Settings, engine: Engine, say: Say, p
 PRETRAINED = "ASV_eval"
 ADAPTED = "ASV_eval^anon"
 SPEECH = {"original": "original", "anonymized": "anon"}
-HEAD = "EER in percent by the rule of the challenge (SpeechBrain); veilmeter's attackers, or scores found in exp/"
+HEAD = "EER in percent by the rule of the challenge (SpeechBrain), from the scores that its tools left in exp/"
+OWN = "measured by veilmeter, not by the challenge's tools"
+BESIDE = "not in the challenge's table"
 SER_HEAD = "UAR in percent: emotions recognized from vectors, of speakers whom the classifier was not trained on"
 COLUMNS = ("dataset", "split", "gender", "enrollment", "trial", "EER")
 
@@ -171,6 +176,15 @@ class ChallengeRow:
     high: float | None
     source: str
 
+    @property
+    def remark(self) -> str:
+        """What a reader of the table must know: whose figure it is, and whether the challenge has such a row. Its
+        pretrained extractor is shown on original speech in 2024, and on anonymized speech (lazy-informed) in 2026,
+        where trials are gender-mixed."""
+        pretrained = "lazy-informed" if self.gender == "mixed" else BASELINE
+        is_beside = block_of(self.attacker) == PRETRAINED and self.attacker != pretrained
+        return "; ".join([*([OWN] if self.source != "scores" else []), *([BESIDE] if is_beside else [])])
+
     @classmethod
     def of(cls, challenge_set: ChallengeSet, attacker: AttackerResult) -> ChallengeRow:
         dataset, _, split = challenge_set.set.rpartition("_")
@@ -194,6 +208,51 @@ class ChallengeRow:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeakerRow:
+    """The EER of one enrolled speaker in percent by the challenge's rule: their own trials against all others."""
+
+    dataset: str
+    attacker: str
+    speaker: str
+    eer_challenge: float
+    targets: int
+    nontargets: int
+    source: str
+
+
+def speaker_rows(name: str, folder: Path, results: Results) -> Iterator[SpeakerRow]:
+    """Every enrolled speaker of a set under every attacker whose scores are known. The challenges' settings ask for
+    these figures (`compute_eer` per speaker), and their tools do not write them."""
+    for attacker in results.attackers.values():
+        scores = _scores_of(attacker, folder, results)
+        if scores is None or scores.enroll_speaker is None:
+            continue
+        for code, speaker in enumerate(scores.names):
+            mine = scores.enroll_speaker == code
+            targets, nontargets = (scores.values[mine & side] for side in (scores.is_target, ~scores.is_target))
+            if len(targets) and len(nontargets):
+                yield SpeakerRow(
+                    dataset=name,
+                    attacker=attacker.name,
+                    speaker=speaker,
+                    eer_challenge=eer(targets, nontargets, "speechbrain"),
+                    targets=len(targets),
+                    nontargets=len(nontargets),
+                    source=attacker.source,
+                )
+
+
+def _scores_of(attacker: AttackerResult, folder: Path, results: Results) -> Scores | None:
+    if attacker.source != "scores":
+        return read_run_scores(folder, results, attacker.name)
+    table = results.settings.get("attackers", {}).get(attacker.name, {})
+    files: tuple[str, ...] = tuple(table.get("scores") or ())
+    if len(files) != 1 or not Path(files[0]).is_file():
+        return None
+    return read_scores(files[0], folder / "trials", only_common=True)
+
+
 def rank_table(rows: Sequence[ChallengeRow], words: Mapping[str, Estimate], emotions: Sequence[EmotionRow] = ()) -> str:
     """Blocks in fixed width, as the challenge's tools write them; EERs by the challenge's rule, in percent.
 
@@ -201,18 +260,20 @@ def rank_table(rows: Sequence[ChallengeRow], words: Mapping[str, Estimate], emot
     """
     blocks = [HEAD]
     if emotions:
-        blocks.append(f"{SER_HEAD}\n---- SER results ----\n{_align_columns(*_emotion_lines(emotions))}")
+        blocks.append(f"{SER_HEAD}\n---- SER results ({OWN}) ----\n{_align_columns(*_emotion_lines(emotions))}")
     for title in (PRETRAINED, ADAPTED):
-        lines = [
-            (row.dataset, row.split, row.gender, row.enrollment, row.trial, f"{row.eer_challenge:.3f}")
-            for row in rows
-            if block_of(row.attacker) == title and row.eer_challenge is not None
-        ]
-        if lines:
-            blocks.append(f"---- {title} results ----\n{_align_columns(COLUMNS, lines)}")
+        by_heading: dict[str, list[tuple[str, ...]]] = {}
+        for row in rows:
+            if block_of(row.attacker) == title and row.eer_challenge is not None:
+                line = (row.dataset, row.split, row.gender, row.enrollment, row.trial, f"{row.eer_challenge:.3f}")
+                by_heading.setdefault(row.remark, []).append(line)
+        for remark, lines in sorted(by_heading.items()):
+            heading = f"{title} results" + (f" ({remark})" if remark else "")
+            blocks.append(f"---- {heading} ----\n{_align_columns(COLUMNS, lines)}")
     if words:
         lines_of_words = [(*_parse_name(name), f"{wer.value:.3f}") for name, wer in words.items()]
-        blocks.append(f"---- ASR results ----\n{_align_columns(('dataset', 'split', 'gender', 'WER'), lines_of_words)}")
+        columns = ("dataset", "split", "gender", "WER")
+        blocks.append(f"---- ASR results ({OWN}) ----\n{_align_columns(columns, lines_of_words)}")
     return "\n".join(blocks) + "\n"
 
 
@@ -250,7 +311,7 @@ def _align_columns(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> st
     )
 
 
-def write_rows(path: Path, rows: Sequence[ChallengeRow] | Sequence[EmotionRow]) -> None:
+def write_rows(path: Path, rows: Sequence[ChallengeRow | EmotionRow | SpeakerRow]) -> None:
     """As CSV, one column per field; a mapping gives a column per name."""
     cells = [_cells(row) for row in rows]
     names = list(dict.fromkeys(name for line in cells for name in line))
@@ -262,7 +323,7 @@ def write_rows(path: Path, rows: Sequence[ChallengeRow] | Sequence[EmotionRow]) 
         writer.writerows(cells)
 
 
-def _cells(row: ChallengeRow | EmotionRow) -> dict[str, object]:
+def _cells(row: ChallengeRow | EmotionRow | SpeakerRow) -> dict[str, object]:
     cells: dict[str, object] = {}
     for name, value in asdict(row).items():
         if isinstance(value, Mapping):
