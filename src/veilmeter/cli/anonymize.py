@@ -38,7 +38,7 @@ class SystemOptions(OptionSet):
     )  # fmt: skip
     program_version: str | None = declare(
         None, help="command: version of the program; its output is kept while this is the same, instead of the content "
-        "of the files it names.", flags=("--version",), example="2",
+        "of the files it names.", flags=("--version",), common=False, example="2",
     )  # fmt: skip
     batch: int | None = declare(
         None, help="command: recordings per start with lists.", least=1, default_text="500", common=False, example=2
@@ -58,7 +58,7 @@ class SystemOptions(OptionSet):
         None, help="xvector-pool: number of these to average.", least=1, default_text="10", common=False, example=2
     )
     gender: str | None = declare(None, help="xvector-pool: random, same or cross.", example="cross")
-    distance: str | None = declare(None, help="xvector-pool: cosine or plda.", example="plda")
+    distance: str | None = declare(None, help="xvector-pool: cosine or plda.", common=False, example="plda")
     voice: str | None = declare(
         None, help="cascade: kokoro (a mixture of voices) or fast (one voice).", default_text="kokoro", example="fast"
     )
