@@ -17,7 +17,7 @@ from veilmeter.core.findings import Level, text_finding
 from veilmeter.metrics.measure import MEASURES
 from veilmeter.results.gate import check_gate
 from veilmeter.results.limits import LimitCheck, Side, check_limit, parse_limit
-from veilmeter.results.model import Check, Part, Results
+from veilmeter.results.model import Check, LinkedPerson, Part, Results
 from veilmeter.results.run_folder import write_results
 from veilmeter.wording import sentence
 
@@ -231,3 +231,27 @@ def test_the_scope_names_the_part_that_decides() -> None:
     scope = sentence(check_gate(results, [parse_limit("deid=90", "min")]).scope)
     assert "similarity" in scope
     assert "similarity" not in sentence(check_gate(results, [parse_limit("eer=9", "min")]).scope)
+
+
+def test_each_person_may_be_limited() -> None:
+    people = tuple(
+        LinkedPerson(speaker=f"s{n}", length=1, among=40, conversations=60, linked=100.0 if n == 0 else 0.0)
+        for n in range(40)
+    )
+    results = replace(sample(), attackers={"ignorant": replace(sample().attackers["ignorant"], people=people)})
+    limit = replace(parse_limit("linkability=50%", "max"), person=True)
+    broken = check_limit(results, limit)
+    assert not broken.holds
+    assert str(broken.limit) == "linkability of each person <= 50%"
+    assert broken.candidate.estimate.value == 100
+    protected = replace(results.attackers["ignorant"], people=people[1:])
+    assert check_limit(replace(results, attackers={"ignorant": protected}), limit).holds
+    few = replace(protected, people=tuple(replace(person, conversations=2) for person in people[1:]))
+    assert not check_limit(replace(results, attackers={"ignorant": few}), limit).holds  # too few trials to tell
+    with pytest.raises(InputError, match="may be a fraction or a percentage"):
+        check_limit(results, replace(parse_limit("linkability=0.5", "max"), person=True))
+    with pytest.raises(InputError, match="only linkability is known of each person"):
+        check_limit(results, replace(parse_limit("eer=30%", "max"), person=True))
+    nobody = replace(protected, people=())
+    with pytest.raises(InputError, match="nobody was tried one by one"):
+        check_limit(replace(results, attackers={"ignorant": nobody}), limit)

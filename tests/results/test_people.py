@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from sample_results import attacker, sample
 
 from veilmeter.core.estimate import Estimates
+from veilmeter.core.findings import Finding
 from veilmeter.metrics.legal.linkability import linkability_of_scores
 from veilmeter.metrics.legal.ranks import MODEL, disclosure, speaker_disclosure
 from veilmeter.results.model import AttackerResult, Chance, LinkedPerson, Results
-from veilmeter.results.people import TOGETHER, Traits, channel_attackers, channels_of, people, people_beside
+from veilmeter.results.people import (
+    TOGETHER,
+    Traits,
+    binomial,
+    channel_attackers,
+    channels_of,
+    people,
+    people_beside,
+    risks_of_everybody,
+    worst_person,
+)
 from veilmeter.wording import sentence
 
 
@@ -186,3 +198,60 @@ def test_a_person_s_bits_are_their_part_of_the_mean_disclosure() -> None:
     nothing = linkability_of_scores(rng.standard_normal(scores.shape), names, spoken)
     assert nothing is not None
     assert np.abs(speaker_disclosure(nothing)).max() < 0.3
+
+
+# --- the individual, not the mean
+
+
+def worst_of(rows: dict[str, list[LinkedPerson]]) -> dict[str, Any]:
+    results = results_of(rows)
+    found = worst_person(replace(results, people=people(results)))
+    assert found is not None
+    return dict(found.values)
+
+
+def test_one_unprotected_person_is_told_whatever_the_mean_is() -> None:
+    found = worst_of(
+        {"ignorant": [linked("open", 1.0, trials=8), *(linked(f"s{n}", 0.0, trials=8) for n in range(39))]}
+    )
+    assert found["estimate"].value == 100
+    assert not found["explained"]
+    assert (found["total"], found["attackers"]) == (40, 1)
+    assert "which chance explains" not in sentence(Finding("worst_person", found))
+
+
+def test_somebody_is_found_by_chance_among_many() -> None:
+    found = worst_of(
+        {"ignorant": [linked("lucky", 1.0, trials=1), *(linked(f"s{n}", 0.0, trials=1) for n in range(39))]}
+    )
+    assert found["explained"]
+    assert "which chance explains among so many" in sentence(Finding("worst_person", found))
+
+
+def test_a_person_who_is_named_for_everybody_hides_nobody() -> None:
+    """An attacker that names one person for every recording finds that one always."""
+    hub = replace(linked("hub", 1.0, trials=8), named=100.0)
+    found = worst_of({"ignorant": [hub, linked("open", 0.75, trials=8)]})
+    assert found["estimate"].value == 75
+    assert not found["explained"]
+
+
+def test_intervals_of_everybody_hold_together() -> None:
+    """In 95 of 100 assessments, not for each person in 95 of 100: everybody is linked with the same probability."""
+    rng = np.random.default_rng(0)
+    together = alone = 0
+    for _ in range(300):
+        rows = [linked(f"s{n}", k / 10, trials=10) for n, k in enumerate(rng.binomial(10, 0.3, 40))]
+        results = results_of({"ignorant": rows})
+        ends = [risk.interval for _, risk in risks_of_everybody(results)]
+        together += all(end is not None and end[0] <= 30 <= end[1] for end in ends)
+        single = [person.risk.interval for person in people(results).persons]
+        alone += all(end is not None and end[0] <= 30 <= end[1] for end in single)
+    assert together >= 0.93 * 300
+    assert alone < 0.8 * 300
+
+
+def test_probabilities_of_many_trials_do_not_overflow() -> None:
+    assert binomial(20_000, 0.3).sum() == pytest.approx(1)
+    assert binomial(3, 0.0).tolist() == [1, 0, 0, 0]
+    assert binomial(3, 1.0).tolist() == [0, 0, 0, 1]

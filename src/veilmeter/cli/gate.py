@@ -38,6 +38,10 @@ class GateOptions(OptionSet):
     min: tuple[str, ...] = declare(
         (), help="Lower limits: eer=30%, deid=95%.", metavar="MEASURE=BOUND", example="eer=0.5%"
     )
+    max_person: tuple[str, ...] = declare(
+        (), help="Upper limits for each person by themselves: linkability=50%, informed:linkability@20=50%.",
+        metavar="MEASURE=BOUND", example="linkability=99%",
+    )  # fmt: skip
     by: tuple[str, ...] = declare(
         (), help="Attribute whose groups must each keep every limit; exit code 2 where one is not known.",
         metavar="ATTRIBUTE", example="gender",
@@ -84,6 +88,8 @@ def command(given: Given) -> None:
 
         veilmeter gate run/ --max linkability@20=20% --min eer=30% --by gender
 
+        veilmeter gate run/ --max linkability=20% --max-person linkability=50%
+
         veilmeter gate run/ --max-level raised --trustworthy --baseline last-week/ --junit gate.xml --summary gate.md
     """
     from veilmeter.results.run_folder import read_results
@@ -114,6 +120,7 @@ def _check_limits(options: GateOptions, results: Results) -> Gate:
     from veilmeter.results.limits import parse_limit
 
     limits = [parse_limit(text, "max") for text in options.max] + [parse_limit(text, "min") for text in options.min]
+    limits += [replace(parse_limit(text, "max"), person=True) for text in options.max_person]
     if not limits and not options.trustworthy and options.baseline is None and options.max_level is None:
         raise InputError("no limit was given", fix="give --max linkability@100=5%, --max-level raised or the like")
     groups = list(dict.fromkeys(options.by))

@@ -22,6 +22,8 @@ from veilmeter.wording.english import page as words
 from veilmeter.wording.english.decision import PLAIN_USE
 from veilmeter.wording.numbers import capitalize
 
+# What else a headline may tell beside the figure for everybody.
+FURTHER = ("release_linked", "worst_person", "only_attribute_kept")
 MOST_UNTESTED = 2
 MOST_ADVICE = 5
 MOST_ATTACKERS = 4
@@ -229,9 +231,7 @@ def _opening(results: Results, release: Release | None) -> tuple[str, str, str]:
     if linking is not None and linking.original is not None:
         details.append(sentence(Finding("original_speech_linked", {"estimate": linking.original}), "lay"))
     # What else the headline tells, such as that only an attribute is kept, or that the release links itself.
-    further = [
-        sentence(found, "lay") for found in verdict.headline if found.code in ("release_linked", "only_attribute_kept")
-    ]
+    further = [sentence(found, "lay") for found in verdict.headline if found.code in FURTHER]
     serious = [criterion_row(results, c.name).sentence for c in _others(results) if _height(c) > _height(worst)]
     # A reassurance says in the same breath what it does not rest on.
     open_points = [text(question, "lay") for question in open_questions(results)] if verdict.level == "low" else []

@@ -23,6 +23,7 @@ from veilmeter.metrics.measure import is_headline, label_of
 from veilmeter.results.criteria import strongest
 from veilmeter.results.differences import PairedTrials, difference_of, links_by_point, pair_trials, sure_by_holm
 from veilmeter.results.model import AttackerResult, Part, Results
+from veilmeter.results.people import worst_person
 from veilmeter.results.run_folder import RunLike, open_run
 from veilmeter.wording.catalog import shown
 
@@ -475,7 +476,8 @@ def _summary(
     for run in runs:
         level = Finding.of("run_level", run=run.reference, level=run.results.verdict.level)
         criterion = run.results.criteria.get("linking")
-        yield (level,) if criterion is None else (level, criterion.finding)
+        told = (None if criterion is None else criterion.finding, worst_person(run.results))
+        yield (level, *(finding for finding in told if finding is not None))
     for number, run in enumerate(runs[1:]):
         points = [points[number] for points in differences.values()]
         sure = [point for point in points if point.extra["sure"]]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from veilmeter.attacks.attacker import default_attackers
@@ -175,6 +175,7 @@ def gate(
     trustworthy: bool = False,
     even_if_doubted: bool = False,
     max_level: Level | None = None,
+    max_person: Mapping[str, float | str] | None = None,
     resamples: int = 1000,
     seed: int = 0,
 ) -> Gate:
@@ -201,6 +202,8 @@ def gate(
         Check the limits only, even if self-checks failed.
     max_level : {"low", "raised"}, optional
         The highest level of risk that passes.
+    max_person : mapping of str to str or float
+        Upper limits for each person by themselves: `{"linkability": "50%"}`.
     resamples, seed : int
         Of the bootstrap for differences to the baseline.
 
@@ -219,7 +222,8 @@ def gate(
     >>> gate("run/", max={"linkability@20": "20%"}, min={"eer": "30%"}).passed  # doctest: +SKIP
     True
     """
-    wanted = [*limits, *read_limits(max or {}, min or {})]
+    each = [replace(limit, person=True) for limit in read_limits(max_person or {}, {})]
+    wanted = [*limits, *read_limits(max or {}, min or {}), *each]
     if not wanted and not trustworthy and baseline is None and max_level is None:
         raise InputError("no limit was given", fix='give max={"linkability@100": "5%"}, max_level="raised" or the like')
     if trustworthy and even_if_doubted:
@@ -252,7 +256,8 @@ def check_gate(
             fix="run the same `assess` command again, which measures the rest",
         )
     groups: list[Group | None] = [None, *(group for attribute in by for group in groups_of(results, attribute))]
-    checks = tuple(check_limit(results, limit, group) for limit in limits for group in groups)
+    wanted = [(limit, group) for limit in limits for group in groups if group is None or not limit.person]
+    checks = tuple(check_limit(results, limit, group) for limit, group in wanted)
     unsettled = [*open_questions(results), *_without_interval(checks)]
     if baseline is not None:
         unsettled += [(finding,) for finding in baseline.untested]

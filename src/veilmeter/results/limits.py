@@ -20,6 +20,7 @@ from veilmeter.core.findings import Finding, group_references
 from veilmeter.core.options import refuse_fraction
 from veilmeter.metrics.measure import Measure, better_direction, measure_behind
 from veilmeter.results.model import AttackerResult, Part, Results
+from veilmeter.results.people import risks_of_everybody
 from veilmeter.wording import sentence, sentences, text
 from veilmeter.wording.catalog import shown
 
@@ -46,6 +47,8 @@ class Limit:
         For which attacker; by default for all.
     percent : bool
         Whether the bound was written as a percentage.
+    person : bool
+        Whether it is held against each person by themselves, not against the mean.
 
     Examples
     --------
@@ -60,13 +63,15 @@ class Limit:
     length: int | None = None
     attacker: str | None = None
     percent: bool = False
+    person: bool = False
 
     def __str__(self) -> str:
         at = "" if self.speakers is None else f"@{self.speakers}"
         at += "" if self.length is None else f",L{self.length}"
         who = "" if self.attacker is None else f"{self.attacker}:"
         sign = "%" if self.percent else ""
-        return f"{who}{self.measure}{at} {'<=' if self.side == 'max' else '>='} {self.bound:g}{sign}"
+        each = " of each person" if self.person else ""
+        return f"{who}{self.measure}{at}{each} {'<=' if self.side == 'max' else '>='} {self.bound:g}{sign}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +155,8 @@ _FORM = re.compile(FIGURE_FORM + r"=(?P<bound>[-+0-9.eE]+)(?P<percent>\s?%)?")
 
 def parse_limit(text: str, side: Side) -> Limit:
     """
-    >>> parse_limit("linkability@1000=5%", "max")
-    Limit(measure='linkability', bound=5.0, side='max', speakers=1000, length=None, attacker=None, percent=True)
+    >>> parse_limit("linkability@1000=5%", "max").speakers
+    1000
     >>> str(parse_limit("informed:eer=30%", "min"))
     'informed:eer >= 30%'
     """
@@ -193,8 +198,10 @@ def groups_of(results: Results, attribute: str) -> list[Group]:
 def check_limit(results: Results, limit: Limit, group: Group | None = None) -> LimitCheck:
     """A limit against the worst of the estimates it is about; with a group, of those within it."""
     limit = _with_attacker(results, limit)
-    places = list(places_of(results, limit.attacker, group))
+    places = [] if limit.person else list(places_of(results, limit.attacker, group))
     candidates = [candidate for place in places for candidate in candidates_of(place, limit)]
+    if limit.person:
+        candidates = _people_of(results, limit)
     if not candidates:
         raise _nothing(results, limit, places, group)
     for candidate in candidates:
@@ -211,6 +218,25 @@ def check_limit(results: Results, limit: Limit, group: Group | None = None) -> L
     # A figure that does not exist can't be shown to hold.
     holds = not math.isnan(value) and (value <= bound if limit.side == "max" else value >= bound)
     return LimitCheck(limit, holds, worst, value, group or {}, tuple(_gaps(places, limit)))
+
+
+PERSONAL = "linkability"  # the measure that is known of each person
+
+
+def _people_of(results: Results, limit: Limit) -> list[Candidate]:
+    """Each person with each attacker; the intervals hold for all of them together."""
+    if limit.measure != PERSONAL:
+        raise InputError(f"{limit}: only {PERSONAL} is known of each person", fix=f"write {PERSONAL}=50%")
+    if limit.attacker is not None and limit.attacker not in results.attackers:
+        raise _nothing(results, limit, (), None)
+    risks = risks_of_everybody(results, None if limit.attacker is None else (limit.attacker,))
+    if not risks:
+        raise InputError(f"{limit}: nobody was tried one by one", fix="assess recordings or embeddings, not scores")
+    found = [Candidate(name, risk) for name, risk in risks if _at(risk, limit)]
+    if not found:
+        points = [risk for _, risk in risks]
+        raise InputError(f"{limit}: the run has no such point", fix=_list_points(results, limit, points))
+    return found
 
 
 def _gaps(places: Sequence[Place], limit: Limit) -> Iterator[Finding]:

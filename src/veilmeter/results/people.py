@@ -8,16 +8,17 @@ many would be listed by chance alone, and people are listed only where there are
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilmeter.attacks.attacker import ADAPTIVE, FUSED, AttackerId
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
-from veilmeter.core.intervals import wilson
+from veilmeter.core.intervals import LEVEL, wilson
 from veilmeter.metrics.legal.chance import MORE_OFTEN_THAN_NOT as HALF
 from veilmeter.results.levels import ALPHA, JOINT_SHARE
 from veilmeter.results.model import (
@@ -129,10 +130,75 @@ def _is_significantly_linked(person: Person, looks: int, alpha: float, least: fl
 
 def _binomial_tail(risk: Estimate, least: float) -> float:
     """How often chance, which links at least so many percent, would link as many."""
-    trials, chance = risk.n["conversations"], max(least, risk.null or 0.0, float(risk.extra.get("named", 0.0))) / 100
+    trials, chance = risk.n["conversations"], _chance_of(risk, least)
     linked = math.ceil(risk.value / 100 * trials - 1e-9)
-    return sum(
-        math.comb(trials, hits) * chance**hits * (1 - chance) ** (trials - hits) for hits in range(linked, trials + 1)
+    return float(binomial(trials, chance)[linked:].sum())
+
+
+def _chance_of(risk: Estimate, least: float = 0.0) -> float:
+    """How often one recording is linked by chance, or by naming the person for everybody."""
+    return max(least, risk.null or 0.0, float(risk.extra.get("named", 0.0))) / 100
+
+
+def binomial(trials: int, chance: float) -> NDArray[np.float64]:
+    """The probabilities of 0, 1, ... successes.
+
+    >>> binomial(2, 0.5).tolist()
+    [0.25, 0.5, 0.25]
+    >>> round(float(binomial(5000, 0.01).sum()), 6)
+    1.0
+    """
+    hits: NDArray[np.float64] = np.arange(trials + 1, dtype=float)
+    if not 0 < chance < 1:
+        hits = np.where(hits == trials * (chance >= 1), 1.0, 0.0)
+        return hits
+    factorials = np.array([math.lgamma(n + 1) for n in hits])
+    logs = factorials[-1] - factorials - factorials[::-1] + hits * math.log(chance) + hits[::-1] * math.log1p(-chance)
+    probabilities: NDArray[np.float64] = np.round(np.exp(logs), 15)
+    return probabilities
+
+
+# --- the individual, not the mean
+
+
+def risks_of_everybody(results: Results, attackers: Iterable[str] | None = None) -> list[tuple[str, Estimate]]:
+    """How often each person is linked by each attacker, at every length. The intervals hold for all of them together:
+    the worst of many looks worse than it is, and so does the best."""
+    names = [name for name in results.attackers if name in (results.attacks if attackers is None else attackers)]
+    rows = [(name, row) for name in names for row in results.attackers[name].people]
+    return [(name, _joint(risk_of(row), len(rows))) for name, row in rows]
+
+
+def _joint(risk: Estimate, looks: int) -> Estimate:
+    """With the interval that holds for so many figures together (Bonferroni)."""
+    trials = risk.n["conversations"]
+    low, high = wilson(risk.value / 100 * trials, trials, level=1 - (1 - LEVEL) / max(1, looks))
+    return risk.with_(interval=(100 * low, 100 * high), method=f"{risk.method}, for all {looks} figures together")
+
+
+def worst_person(results: Results) -> Finding | None:
+    """The person who is linked most often by an attacker, how many people and attackers were looked at, and whether
+    chance explains it among so many. Somebody whom chance does not explain comes first: a person who is named for
+    everybody is found, too. None where nobody was tried."""
+    risks = [
+        (name, risk)
+        for person in results.people.persons
+        for name, risk in sorted(person.by_attacker.items())
+        if risk.n.get("conversations")
+    ]
+    if not risks:
+        return None
+    explained = [_binomial_tail(risk, 0.0) * len(risks) >= ALPHA for _, risk in risks]
+    found = [(-risk.value, -(risk.interval or (0.0,))[0], place) for place, (_, risk) in enumerate(risks)]
+    *_, place = min((explained[key[-1]], *key) for key in found)
+    attacker, risk = risks[place]
+    return Finding.of(
+        "worst_person",
+        estimate=_joint(risk, len(risks)),
+        attacker=attacker,
+        total=len(results.people.persons),
+        attackers=len({name for name, _ in risks}),
+        explained=explained[place],
     )
 
 

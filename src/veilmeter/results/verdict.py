@@ -17,7 +17,7 @@ from veilmeter.results.criteria import (
 )
 from veilmeter.results.levels import SEVERITY, worst_level
 from veilmeter.results.model import Criterion, Part, Results, Verdict
-from veilmeter.results.people import Traits, people, people_beside
+from veilmeter.results.people import Traits, people, people_beside, worst_person
 from veilmeter.results.trust import (
     RELEASE,
     UTILITY_PENDING,
@@ -83,6 +83,9 @@ def _headline(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]
         yield from _worst_case(results, worst)
     if worst is not None and worst.details.get(WITHIN_RELEASE):
         yield from (check.finding for check in results.checks if check.name == RELEASE)
+    individual = worst_person(results)
+    if individual is not None and worst is not None:
+        yield individual
     kept = kept_attribute(results)
     if kept is not None and level == "raised":
         yield Finding("only_attribute_kept", {"attribute": Reference("attribute", kept)}, severity="warning")

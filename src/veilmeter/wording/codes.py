@@ -222,6 +222,7 @@ declare(
     expected_by_chance=float | None,
     agreement=Literal["same", "partly", "different"] | None,
 )
+declare("worst_person", estimate=Estimate, attacker=str, total=int, attackers=int, explained=bool)
 declare("channels", channels=Names, bits=tuple[float, ...])
 declare("text_floor", channel=str, linked=Estimate)
 declare("lawyer_recipients")

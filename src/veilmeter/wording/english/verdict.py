@@ -116,6 +116,25 @@ def _people_linked(
     return words
 
 
+@WORDS.words("worst_person")
+def _worst_person(estimate: Estimate, attacker: str, total: int, attackers: int, explained: bool) -> str:
+    looked_at = f"{count(total, 'person', 'people')} and {count(attackers, 'attacker')}"
+    trials = count(estimate.n.get("conversations", 0), "trial")
+    return (
+        f"Of the person who is found most often, {a(attacker)} links {of_hundred(estimate)} of 100 recordings ({trials}; "
+        f"the interval allows for {looked_at}){', which chance explains among so many' if explained else ''}."
+    )
+
+
+@WORDS.words("worst_person", "lay")
+def _worst_person_lay(estimate: Estimate, total: int, explained: bool, **further: object) -> str:
+    luck = ", which guessing explains among so many" if explained else ""
+    return (
+        f"Of {count(total, 'person', 'people')}, the one who is found most often: {of_hundred(estimate)} of 100 of their "
+        f"recordings are linked to them{luck}."
+    )
+
+
 @WORDS.words("channels")
 def _channels(channels: tuple[str, ...], bits: tuple[float, ...]) -> str:
     disclosed = [f"{name} {value:.1f} bit" for name, value in zip(channels, bits, strict=False)]
