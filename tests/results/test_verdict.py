@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,13 @@ import numpy as np
 import pytest
 from sample_results import attacker, eer, link, sample
 
+from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
+from veilmeter.core.files import to_json
 from veilmeter.results import levels
 from veilmeter.results.criteria import criteria, strongest
 from veilmeter.results.model import AttackerResult, Chance, Level, LinkedPerson, Part, People, Results
+from veilmeter.results.run_folder import results_from_json, results_to_json
 from veilmeter.results.trust import TrustFacts, doubts
 from veilmeter.results.verdict import LAWYER, conclude
 from veilmeter.wording import sentence, sentences, text
@@ -365,6 +369,22 @@ def test_the_criterion_tells_the_figure_of_the_headline() -> None:
     assert chosen.estimate.value < max(of_people(row).estimates.points("linkability")[0].value for row in hits)
     assert results.criteria["linking"].estimate == chosen.estimate
     assert results.criteria["linking"].finding in results.verdict.headline
+
+
+def test_results_with_a_figure_chosen_on_other_people_are_read_again() -> None:
+    """Also with attackers in another order and with other names of people; another figure is still refused."""
+    hits = np.random.default_rng(1).binomial(3, 0.5, (5, 20))
+    results = conclude(measured(**{f"a{n}": replace(of_people(row), name=f"a{n}") for n, row in enumerate(hits)}), FINE)
+    form = json.loads(to_json(results_to_json(results)))
+    form["attackers"] = dict(reversed(form["attackers"].items()))
+    for entry in form["attackers"].values():
+        for row in entry["people"]:
+            row["speaker"] = f"P{-int(row['speaker'][1:]) % 20}"
+    figure = results.criteria["linking"].estimate
+    assert results_from_json(form).criteria["linking"].estimate.value == figure.value
+    form["criteria"]["linking"]["estimate"]["value"] -= 1.0
+    with pytest.raises(InputError, match="it rests on"):
+        results_from_json(form)
 
 
 def test_an_attacker_that_is_always_strongest_keeps_its_figure() -> None:

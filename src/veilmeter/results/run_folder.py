@@ -19,6 +19,7 @@ from veilmeter.core.parquet_bounds import read_table
 from veilmeter.core.typed_json import MalformedError, decode, encode
 from veilmeter.metrics.measure import label_of, measure_behind
 from veilmeter.metrics.similarity.matrices import KINDS, Kind
+from veilmeter.results.criteria import strongest
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import AttackerResult, Criterion, People, Results, Verdict
 from veilmeter.results.trust import doubting_checks
@@ -328,6 +329,9 @@ def _refuse_foreign_figure(results: Results, name: str, criterion: Criterion) ->
     figure = criterion.estimate
     alike = [point for measured in estimates for point in measured.points(figure.name) if point.at == figure.at]
     if alike and not any(point.value == figure.value or math.isnan(point.value) for point in alike):
+        chosen = strongest(results) if name == "linking" and not criterion.group else None
+        if chosen is not None and math.isclose(chosen.estimate.value, figure.value, rel_tol=1e-9):
+            return  # its attacker was chosen on other people than it is evaluated on
         raise MalformedError(
             f"criteria.{name}", f"it rests on {figure.value:g}, yet {criterion.attacker} has {alike[0].value:g} there"
         )
