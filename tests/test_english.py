@@ -39,7 +39,7 @@ def sentences(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_no_word_of_the_black_list(path: Path) -> None:
-    lines = [re.sub(r"`[^`]*`", "", line) for line in sentences(path)]
+    lines = [re.sub(r"`[^`]*`|Anonymisation Techniques", "", line) for line in sentences(path)]  # the title of WP216
     assert [line.strip() for line in lines if BLACK_LIST.search(line)] == []
 
 
@@ -104,6 +104,7 @@ NO_JUDGMENT = (
     "This does not mean that the release is safe",
     "Share; considered anonymous for this recipient",  # an option to tick, which the page never ticks
     "legal basis",
+    "Legally validated evaluation framework",  # the title of a paper
 )
 
 

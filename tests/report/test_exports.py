@@ -20,6 +20,7 @@ from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.measure import MEASURES
 from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.report import write_figures, write_report
+from veilmeter.report.exports import latex
 from veilmeter.report.html import Options, render, technical_sections
 from veilmeter.report.public import Reported, public, reported, run_key
 from veilmeter.results.model import Results
@@ -168,6 +169,20 @@ def test_matrices_that_expand_are_refused(tmp_path: Path) -> None:
     assert (tmp_path / "matrices.parquet").stat().st_size < 500_000
     with pytest.raises(InputError, match="far more than the file can hold"):
         read_matrices(tmp_path / "matrices.parquet")
+
+
+def test_latex_marks_what_is_a_model_s(run: Path) -> None:
+    given = reported(run)
+    name, holder = next(iter(given.results.attacks.items()))
+    beyond = Estimate(name="population_linkability", value=3.8e-05, unit="percent", at={"speakers": 1000, "length": 1})
+    changed = replace(holder, estimates=Estimates([*holder.estimates, beyond]))
+    results = replace(given.results, attackers={**given.results.attackers, name: changed})
+    text = latex(replace(given, results=results), Options())
+    (line,) = [line for line in text.splitlines() if "1,000 people" in line]
+    assert "$^{\\dagger}$" in line
+    assert "${<}0.1\\,\\%$" in line
+    assert "% $\\dagger$: an estimate of a model" in text
+    assert "dagger" not in latex(given, Options())
 
 
 def test_every_specification_fits_its_schema(run: Path) -> None:

@@ -132,13 +132,21 @@ def latex(run: Reported, options: Options) -> str:
     ]
     head = ("criterion", "attacker", "measure", "worst case", "95\\,\\% interval", "chance")
     figures: list[tuple[str, ...] | None] = []
+    modeled = False
     for section in ORDER:
         rows = section_rows(results, section)
         figures += [None] if rows and figures else []
         figures += [
-            (latex_text(row.cells[0]), latex_label(row.cells[1]), *map(latex_number, row.cells[2:5])) for row in rows
+            (
+                latex_text(row.cells[0]),
+                latex_label(row.cells[1]) + ("$^{\\dagger}$" if row.modeled else ""),
+                *map(latex_number, row.cells[2:5]),
+            )
+            for row in rows
         ]
-    all_figures = latex_table("llrlr", ("attacker", "measure", "value", "95\\,\\% interval", "chance"), figures)
+        modeled = modeled or any(row.modeled for row in rows)
+    notes = [words.MODELED] if modeled else []
+    all_figures = latex_table("llrlr", ("attacker", "measure", "value", "95\\,\\% interval", "chance"), figures, notes)
     return latex_table("lllrlr", head, cases, remarks) + "\n" + all_figures
 
 

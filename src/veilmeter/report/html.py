@@ -51,7 +51,7 @@ from veilmeter.results.model import Results
 from veilmeter.results.run_folder import Matrices
 from veilmeter.wording import sentence, sentences
 from veilmeter.wording.english import page as words
-from veilmeter.wording.english.sections import BELOW_ZERO, GLOSSARY, SECTIONS
+from veilmeter.wording.english.sections import BELOW_ZERO, GLOSSARY, REFERENCES, SECTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +166,18 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         with_audio=bool(options.recordings),
         attackers=attacker_rows(results),
         measures=measures_of(results),
+        references=references_of(results),
         command=shlex.join(results.command),
         parameters=parameters(results),
         glossary=GLOSSARY,
         vega_inside=alone,
     )
+
+
+def references_of(results: Results) -> list[tuple[str, str]]:
+    """The sources of the run's measures and attackers, in full."""
+    named = " ".join(entry.source for entry in measures_of(results)) + " Opinion 05/2014 Vauquier et al. 2025"
+    return [(name, full) for name, full in REFERENCES.items() if name in named]
 
 
 def render_annex(run: Reported, options: Options) -> str:

@@ -231,6 +231,7 @@ class Row:
     interval: str
     null: str
     method: str
+    modeled: bool = False  # an estimate of a model, not a measurement
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -293,7 +294,7 @@ def section_rows(results: Results, section: str) -> list[Row]:
 def row(who: str, point: Estimate) -> Row:
     tag = f" (tag {point.extra['tag']})" if "tag" in point.extra else ""
     return Row(who, point.label + where(point), point.format_value() + tag, point.format_interval(),
-               point.format_null(), point.method)  # fmt: skip
+               point.format_null(), point.method, point.name == "population_linkability")  # fmt: skip
 
 
 def reaches_below_zero(results: Results, section: str) -> bool:

@@ -48,6 +48,7 @@ def _character(character: str) -> str:
 
 
 _SUBSCRIPT = re.compile(r"\b([A-Za-z])_([A-Za-z]+)\b")
+_TAG = re.compile(r"[0A-F]|\(tag [0A-F]\)")
 _ROUGH = re.compile(r"(-?[0-9.]+)e([+-]?)0*([0-9]+)")
 
 
@@ -75,15 +76,22 @@ def latex_number(text: str, *, bold: bool = False, mark: str = "") -> str:
 
     >>> latex_number("-1.38", bold=True, mark="*"), latex_number("[-inf, 3.2e-05]"), latex_number("30.9 %")
     ('${\\\\mathbf{-1.38}}^{*}$', '$[-\\\\infty, 3.2\\\\times 10^{-5}]$', '$30.9\\\\,\\\\%$')
+    >>> latex_number("2.01 C"), latex_number("3.8e-05 %")
+    ('$2.01$ (tag C)', '${<}0.1\\\\,\\\\%$')
     """
     if text.strip() in ("", "-", "–"):
         return "--" if text.strip() else ""
     number, _, unit = text.partition(" ") if not text.startswith("[") else (text, "", "")
+    unit = unit.strip()
+    if _TAG.fullmatch(unit):  # of the strongest evidence: a letter, not a unit
+        return f"{latex_number(number, bold=bold, mark=mark)} (tag {unit.strip('()').removeprefix('tag ')})"
+    if unit == "%" and _ROUGH.fullmatch(number) and abs(float(number)) < 0.1:
+        number = "{<}0.1"
     math = _ROUGH.sub(lambda m: f"{m[1]}\\times 10^{{{m[2].replace('+', '')}{m[3]}}}", number)
     math = math.replace("inf", "\\infty")
     math = f"\\mathbf{{{math}}}" if bold else math
     math = f"{{{math}}}^{{{mark}}}" if mark else math  # in braces, as it may have an exponent of its own
-    words = "" if not unit else "\\,\\%" if unit.strip() == "%" else f"\\,\\mathrm{{{latex_text(unit.strip())}}}"
+    words = "" if not unit else "\\,\\%" if unit == "%" else f"\\,\\mathrm{{{latex_text(unit)}}}"
     return f"${math}{words}$"
 
 

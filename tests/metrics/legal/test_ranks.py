@@ -36,7 +36,9 @@ def test_match_curve():
     assert found[4].null == 40.0
     # among fewer, exact over all choices: the first place is Linkability
     for n in (2, 5, 9):
-        assert match_curve(link, (1,), speakers=n)[0].value == pytest.approx(100 * link.value(n))
+        best = match_curve(link, (1,), speakers=n)[0]
+        assert best.value == pytest.approx(100 * link.value(n))
+        assert best.interval == pytest.approx([100 * end for end in link.interval(n)])  # one figure, one interval
 
 
 def test_match_curve_among_fewer_is_what_drawing_gives():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import vl_convert
+from tests.results.sample_results import attacker, sample
 from typer.testing import CliRunner
 
 from veilmeter.cli.main import app
@@ -20,6 +22,8 @@ from veilmeter.data.formats.vectors import write_embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores.zebra import zebra
 from veilmeter.report.figures import legal, overlays
+from veilmeter.report.figures.page import csv_of, section_figures
+from veilmeter.report.figures.similarity import quadrants
 from veilmeter.report.figures.style import apply_style, save
 from veilmeter.report.figures.typesetting import Typesetting, points_of, typeset
 
@@ -66,6 +70,28 @@ def test_text_keeps_its_size_where_plots_shrink(tmp_path: Path) -> None:
     assert 0.95 < shown < 1.05
     sizes = {float(found) for found in re.findall(r'font-size="([0-9.]+)px"', text)}
     assert 8.0 in sizes
+
+
+def test_a_long_legend_and_a_matrix_keep_room_in_a_narrow_column(tmp_path: Path) -> None:
+    """Issue: at 8.6 cm the ZEBRA plot was a stamp, and the matrix 28 cm high."""
+    setting = Typesetting(points_of("8.6cm"), font_size=8)
+    profile = {"log_odds": [-3.0, 0.0, 3.0], "pav": [0.0, 0.6, 0.0], "prior": [0.0, 1.0, 0.0]}
+    figures = [Estimate(name="d_ece", value=0.3, unit="bit"), Estimate(name="l_w", value=2.0, extra={"tag": "C"})]
+    attackers = {
+        name: replace(attacker(name, *figures), profile=profile) for name in ("ignorant", "wasserstein-procrustes")
+    }
+    (zebra_figure,) = section_figures("disclosure", replace(sample(), attackers=attackers), None)
+    fitted, factor = typeset(zebra_figure.spec, setting, vl_convert.vegalite_to_svg)
+    assert fitted["width"] > 0.6 * points_of("8.6cm")
+    assert 0.9 < factor < 1.1
+    assert csv_of(zebra_figure.spec).splitlines()[1].startswith("ignorant,")  # without figures in the name
+    square = np.eye(20)
+    chart = quadrants({"OO": square, "OP": square, "PP": square}, [f"s{n}" for n in range(20)])
+    (svg,) = save(apply_style(chart), tmp_path, "matrix", ("svg",), setting)
+    wide, high = size(svg.read_text())
+    assert high < 1.6 * wide
+    assert "Liberation Sans" in svg.read_text()  # which the PDF embeds
+    assert "Inter" not in svg.read_text()
 
 
 def test_plots_keep_room_in_a_narrow_column() -> None:

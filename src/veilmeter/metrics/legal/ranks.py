@@ -279,9 +279,12 @@ def match_curve(
     for k in sorted({k for k in top if 1 <= k < n}):
         each = _among(link, k, n)
         value = float(each.mean())
+        ends = None
+        if intervals:  # the best one alone is Linkability, the same figure with the same interval
+            ends = link.interval(n) if k == 1 else logit_t(value, *cluster_error(each, link.speakers))
         curve.append(
             percentage_of(
-                "cmc", value, interval=logit_t(value, *cluster_error(each, link.speakers)) if intervals else None,
+                "cmc", value, interval=ends,
                 null=k / n, method="exact", n=_counts(link), at={"k": k, "speakers": n, "length": link.length},
             )
         )  # fmt: skip

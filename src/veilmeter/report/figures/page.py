@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -217,8 +218,10 @@ def _in_words(measured: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str,
     return f"Among {people:,} people with {recordings_each(length)}, by {who}: " + "; ".join(parts) + "."
 
 
-def _attacker_color(order: Sequence[str], title: str | None = None, nobody: str = "") -> Any:
-    """Attackers keep their color in every figure; gray is whoever knows nothing."""
+def _attacker_color(
+    order: Sequence[str], title: str | None = None, nobody: str = "", *, shown: Mapping[str, str] | None = None
+) -> Any:
+    """Attackers keep their color in every figure; gray is whoever knows nothing. The legend calls them as `shown`."""
     import altair as alt
 
     domain = [*order, nobody] if nobody else list(order)
@@ -229,7 +232,8 @@ def _attacker_color(order: Sequence[str], title: str | None = None, nobody: str 
         scale=alt.Scale(domain=domain, range=[*style.hues(order), GRAY][: len(domain)]),
         legend=alt.Legend(
             orient="bottom",
-            columns=2 if any("(" in name for name in order) else 6,
+            columns=2 if shown or any("(" in name for name in order) else 6,
+            labelExpr=f"({json.dumps(dict(shown))})[datum.label] || datum.label" if shown else "datum.label",
             labelLimit=420,
             symbolType="stroke",
             symbolOpacity=1,
@@ -243,7 +247,8 @@ def _profiles(attackers: Mapping[str, AttackerResult]) -> Figure | None:
     from veilmeter.report.figures.scores import ece_lines
 
     rows: list[dict[str, Any]] = []
-    order, in_words = [], []
+    order: dict[str, str] = {}
+    in_words = []
     prior: Mapping[str, Sequence[float]] = {}
     for name, attacker in attackers.items():
         d_ece, l_w = attacker.estimates.single("d_ece"), attacker.estimates.single("l_w")
@@ -251,16 +256,16 @@ def _profiles(attackers: Mapping[str, AttackerResult]) -> Figure | None:
             continue
         tag = l_w.extra.get("tag", "?")
         prior = prior or attacker.profile
-        order.append(f"{name} ({d_ece.value:.3f} bit, {l_w.value:.2f}, {tag})")
+        order[name] = f"{name} ({d_ece.value:.3f} bit, {l_w.value:.2f}, {tag})"
         in_words.append(f"{name} {d_ece.value:.3f} bit, tag {tag}")
-        rows += _profile_rows(order[-1], attacker.profile, "pav")
+        rows += _profile_rows(name, attacker.profile, "pav")
     if not rows:
         return None
     rows += _profile_rows(NOTHING_HEARD, prior, "prior")
     chart = ece_lines(
         rows,
         "attacker",
-        _attacker_color(order, "attacker (D_ECE, l_w, tag)", NOTHING_HEARD),
+        _attacker_color(list(order), "attacker (D_ECE, l_w, tag)", NOTHING_HEARD, shown=order),
         dashed=NOTHING_HEARD,
         titles=("what the attacker believed before (log10 of the odds)", "uncertainty that remains (bit)"),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from itertools import cycle
 from pathlib import Path
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 LIMIT = "#D81B60"  # a limit that somebody chose; no attacker has this color
 PERCENT = "datum.label + ' %'"  # labels of an axis of percentages
 FONT = "Inter, system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+FILE_FONT = (
+    "Liberation Sans, Arial, Helvetica, sans-serif"  # alike in width: files look the same wherever they are opened
+)
 FORMATS = ("svg", "png", "pdf")
 
 
@@ -153,7 +157,7 @@ def place_names(
     takes the first place at which it covers no other name and no point; where there is none, the least bad one.
 
     >>> place_names([("a", 100, 100), ("b", 104, 100)], 600, 300)
-    [(109, 91, 'left'), (113, 110, 'left')]
+    [(91, 91, 'right'), (113, 91, 'left')]
     """
     taken = [(x - 6, y - 6, x + 6, y + 6) for _, x, y in points]
     placed = []
@@ -196,6 +200,7 @@ def save(
 
     form = plain(chart) if isinstance(chart, Mapping) else plain(chart.to_dict())
     setting = setting or PAGE
+    setting = setting if setting.font is not None else replace(setting, font=FILE_FONT)
     form, factor = typeset(form, setting, vl_convert.vegalite_to_svg)
     spec = json.dumps(form)
     pixels = 2.0 if setting.width is None else factor * 300 / 72

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,11 @@ POINTS = {"": 1.0, "pt": 1.0, "in": 72.0, "cm": 72 / 2.54, "mm": 72 / 25.4}
 USUAL_SIZE = 11.0  # of labels, in points
 NARROWEST, WIDEST = 60.0, 3000.0
 LEAST_PLOT = 100.0  # points that a plot beside others needs
+LEAST_SQUARE = 55.0  # points that a matrix beside others needs, which has no labels of its own
+LEAST_SHARE = 0.6  # of the width that plots below a legend need; narrower, and its entries go below each other
 LEAST_HEIGHT = 0.6  # of what it was, of plots that are wider than high
 LEGEND_ENTRY = 90.0  # points that an entry of a legend takes, about
+TITLE_LETTERS = 16  # of a line in the title of a matrix beside others
 _DATA = ("data", "datasets")
 _ENOUGH = 0.01  # of the width; the rest is scaled
 _SVG_SIZE = re.compile(r'width="([0-9.]+)" height="([0-9.]+)"')
@@ -70,15 +74,26 @@ def typeset(
         chart = _with_font_size(chart, setting.font_size / USUAL_SIZE)
     if setting.width is None:
         return chart, 1.0
-    chart = _with_columns(chart, max(1, int(setting.width // LEGEND_ENTRY)))
-    if setting.width < 4 * LEGEND_ENTRY:  # legends below each other instead of side by side
+    most = max(1, int(setting.width // LEGEND_ENTRY))
+    chart = _with_columns(chart, most)
+    if setting.width < 4 * LEGEND_ENTRY:  # legends below plots and each other instead of side by side
         legends = chart.setdefault("config", {}).setdefault("legend", {})
-        legends["layout"] = {"bottom": {"anchor": "start", "direction": "vertical"}}
+        legends |= {
+            "layout": {"bottom": {"anchor": "start", "direction": "vertical"}},
+            "orient": "bottom",
+            "columns": most,
+        }
+        chart = _wrap_titles(chart) if _is_square(chart) else chart
+    enough = LEAST_SQUARE if _is_square(chart) else LEAST_PLOT
     factor, wide = _fit(chart, setting.width, rendered)
-    if _narrowest(_plots_scaled(chart, factor)) < LEAST_PLOT and (stacked := _stack(chart)) != chart:
+    if _narrowest(_plots_scaled(chart, factor)) < enough and (stacked := _stack(chart)) != chart:
         chart = stacked  # panels beside each other would have no room: one below the other
         factor, wide = _fit(chart, setting.width, rendered)
-    least = LEAST_PLOT / _narrowest(chart)
+    side_by_side = "hconcat" in json.dumps({key: part for key, part in chart.items() if key not in _DATA})
+    if not side_by_side and _narrowest(_plots_scaled(chart, factor)) < LEAST_SHARE * setting.width:
+        chart = _with_columns(chart, 1)  # a legend with long names would leave the plot no room
+        factor, wide = _fit(chart, setting.width, rendered)
+    least = enough / _narrowest(chart)
     if factor < min(least, 1.0):  # rather smaller text than no plot
         factor = min(least, 1.0)
         wide = _width(rendered(json.dumps(_plots_scaled(chart, factor))))
@@ -109,6 +124,28 @@ def _with_columns(node: Any, most: int) -> Any:
     below = {key: part if key in _DATA else _with_columns(part, most) for key, part in node.items()}
     if below.get("orient") == "bottom" and below.get("direction") != "vertical":
         below["columns"] = min(int(below.get("columns", most)), most)
+    return below
+
+
+def _is_square(node: Any) -> bool:
+    """Whether all plots are as wide as high, like matrices in rows of several."""
+    if isinstance(node, list):
+        return all(map(_is_square, node))
+    if not isinstance(node, dict):
+        return True
+    own = node.get("width") == node.get("height") if isinstance(node.get("width"), int | float) else True
+    return own and all(_is_square(part) for key, part in node.items() if key not in _DATA)
+
+
+def _wrap_titles(node: Any) -> Any:
+    """Titles of small plots beside each other in several lines."""
+    if isinstance(node, list):
+        return [_wrap_titles(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    below = {key: part if key in _DATA else _wrap_titles(part) for key, part in node.items()}
+    if isinstance(below.get("title"), str) and "width" in below:
+        below["title"] = textwrap.wrap(below["title"], TITLE_LETTERS)
     return below
 
 

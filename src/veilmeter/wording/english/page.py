@@ -88,6 +88,7 @@ TITLES = {
     "assessed": "What was assessed",
     "attackers": "Attackers, and what each attack costs",
     "measures": "Measures",
+    "references": "References",
     "repeat": "How to repeat it",
     "parameters": "Parameters, versions, seeds and input hashes",
     "glossary": "Glossary",
@@ -414,6 +415,7 @@ def _are(number: int) -> str:
 COMPARED = {"similarity": "all pairs", "zebra": "all comparisons", "runs": "across two runs", "inversion": "inversion",
             "inference": "from anonymized speech", "sessions": "sessions", "utility": "all recordings"}  # fmt: skip
 FROM_ORIGINAL = "from original speech"
+MODELED = "†: an estimate of a model, not a measurement; less certain than its interval says"
 
 ROLES = {
     "original": "Original speech",

@@ -4,6 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# What the sources of measures stand for.
+REFERENCES = {
+    "Bäckström et al. 2025": "T. Bäckström, M. H. Vali, M. Nguyen, S. Rech. Privacy Disclosure of Similarity Rank in Speech and "
+    "Language Processing. arXiv:2508.05250, 2025.",
+    "Champion et al. 2021": "P. Champion, T. Thebaud, G. Le Lan, A. Larcher, D. Jouvet. On the invertibility of a voice privacy "
+    "system using embedding alignment. 2021.",
+    "Giomi et al. 2023": "M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnádi. A Unified Framework for Quantifying Privacy Risk in "
+    "Synthetic Data. Proceedings on Privacy Enhancing Technologies, 2023.",
+    "Gomez-Barrero et al. 2017": "M. Gomez-Barrero, J. Galbally, C. Rathgeb, C. Busch. General Framework to Evaluate Unlinkability "
+    "in Biometric Template Protection Systems. IEEE Transactions on Information Forensics and Security, 2017.",
+    "ISO/IEC 19795-1": "ISO/IEC 19795-1. Biometric performance testing and reporting, part 1: principles and framework.",
+    "NIST SRE 2016": "National Institute of Standards and Technology. Speaker Recognition Evaluation Plan, 2016.",
+    "Noé et al. 2020": "P.-G. Noé, J.-F. Bonastre, D. Matrouf, N. Tomashenko, A. Nautsch, N. Evans. Speech Pseudonymisation "
+    "Assessment Using Voice Similarity Matrices. Interspeech 2020.",
+    "Noé et al. 2022": "P.-G. Noé, A. Nautsch, N. Evans, J. Patino, J.-F. Bonastre, N. Tomashenko, D. Matrouf. Towards a Unified "
+    "Assessment Framework of Speech Pseudonymisation. Computer Speech & Language 72, 2022.",
+    "Opinion 05/2014": "Article 29 Data Protection Working Party. Opinion 05/2014 on Anonymisation Techniques. WP216, 2014.",
+    "Reddy et al. 2022": "C. K. A. Reddy, V. Gopal, R. Cutler. DNSMOS P.835: A Non-Intrusive Perceptual Objective Speech Quality "
+    "Metric to Evaluate Noise Suppressors. ICASSP 2022.",
+    "Rocher et al. 2025": "L. Rocher, J. M. Hendrickx, Y.-A. de Montjoye. A scaling law to model the effectiveness of "
+    "identification techniques. Nature Communications, 2025.",
+    "Stahl & Gamper 2025": "B. Stahl, H. Gamper. Distillation and Pruning for Scalable Self-Supervised Representation-Based "
+    "Speech Quality Assessment. 2025.",
+    "Tomashenko et al. 2022": "N. Tomashenko et al. The VoicePrivacy 2020 Challenge: Results and findings. Computer Speech & "
+    "Language 74, 2022.",
+    "Vauquier et al. 2025": "N. Vauquier, B. M. L. Srivastava, S. A. Hosseini, E. Vincent. Legally validated evaluation framework "
+    "for voice anonymization. 2025.",
+    "VoxGuard 2025": "E. Tsaprazlis, T. Lertpetchpun, T. Feng, S. P. Karimireddy, S. Narayanan. VoxGuard: Evaluating User and "
+    "Attribute Privacy in Speech via Membership Inference Attacks. arXiv:2509.18413, 2025.",
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class SectionWords:
