@@ -77,6 +77,7 @@ fresh:          ## the README's two commands in a new clone, home and cache, as 
 papers: $(STAMP)  ## the papers' tables from public data: make papers DATA=folder (docs/validation/papers.md)
 	$(BIN)/python examples/papers_001_004.py $(DATA)
 	$(BIN)/python examples/paper002_table2.py $(DATA)
+	$(BIN)/python examples/paper003_figure1.py
 
 screenshots: $(STAMP) browser  ## of the demo's reports, into screenshots/
 	test -f demo/report.html || $(BIN)/veilmeter demo --out demo
