@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.report.conftest import simulated
 from tests.results.sample_results import sample
 
+from veilmeter.assessment import assess
 from veilmeter.assessment.statements import AnnexEntries
 from veilmeter.core.options import options_of
 from veilmeter.report import write_report
 from veilmeter.report.annex import FILL_IN, Chapter, annex
 from veilmeter.report.decision import decide
 from veilmeter.results.model import Results
+from veilmeter.results.run_folder import processor_seconds, read_results
 from veilmeter.wording.english.annex import TEXTS
 
 # What an officer expects in the file, as rows with a place for the entry.
@@ -91,3 +94,45 @@ def test_a_file_may_state_it_after_the_run(tmp_path: Path) -> None:
     text = write_report(before, tmp_path / "r.md", form="md", config=tmp_path / "s.toml").read_text()
     assert "Later Ltd" in text
     assert "2027-11-01" not in text
+
+
+# --- what an attack costs
+
+
+def by_attacker(results: Results, **seconds: float) -> Chapter:
+    decision = decide(results, seconds={f"attacker-{name}": took for name, took in seconds.items()})
+    return next(c for c in annex(results, decision) if c.title == TEXTS["attackers.title"])
+
+
+def test_the_cost_of_an_attack_is_what_it_took_here(run: Path) -> None:
+    measured = processor_seconds(run)
+    results = read_results(run)
+    assert {f"attacker-{name}" for name in results.attacks} <= set(measured)
+    assert all(seconds >= 0 for seconds in measured.values())
+    chapter = by_attacker(results, ignorant=12.34)
+    assert chapter.table is not None
+    cells = {row[0].split("(")[-1].rstrip(")"): row[2] for row in chapter.table.rows}
+    protocol = results.protocol
+    amount = f"{protocol.enrollment_utterances} known and {protocol.trial_utterances} released recordings"
+    assert cells["ignorant"] == f"12.3 processor seconds; {amount}"
+    assert cells["informed"] == f"{amount}; processor time not recorded"
+    page = write_report(run, run.parent / "cost.md", form="md").read_text()
+    assert f"{measured['attacker-ignorant']:,.1f} processor seconds" in page
+
+
+def test_a_run_that_goes_on_keeps_what_its_attacks_took(tmp_path: Path) -> None:
+    original, protected = simulated([f"s{n}" for n in range(6)], utterances=4)
+    given: dict[str, Any] = {"lengths": [1], "resamples": 5, "attackers": ["ignorant"], "jobs": 1}
+    assess(original, protected, out=tmp_path, measures=["linkability"], **given)
+    first = processor_seconds(tmp_path)
+    assess(original, protected, out=tmp_path, measures=["linkability"], title="again", **given)
+    assert first["attacker-ignorant"] == processor_seconds(tmp_path)["attacker-ignorant"]
+
+
+def test_the_margin_says_what_better_attackers_added() -> None:
+    results = sample()
+    weak = results.attackers["ignorant"]
+    strong = replace(weak, name="adaptive", reference=False)
+    both = replace(results, attackers={"ignorant": replace(weak, reference=True), "adaptive": strong})
+    (same,) = (text for text in by_attacker(both).paragraphs if "Margin" in text)
+    assert "does not bound what later attackers will find" in same

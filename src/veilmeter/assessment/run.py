@@ -68,7 +68,7 @@ from veilmeter.core.options import options_of
 from veilmeter.data.corpus import SIDES, SpeechRole
 from veilmeter.data.matching import match
 from veilmeter.results.model import AttackerResult, Input, Matching, ProtocolFacts, Results
-from veilmeter.results.run_folder import RESULTS, Assessment, read_results, write_results
+from veilmeter.results.run_folder import RESULTS, TIMINGS, Assessment, processor_seconds, read_results, write_results
 from veilmeter.results.trust import UTILITY_PENDING, TrustFacts
 from veilmeter.results.verdict import conclude
 from veilmeter.speech.audio import chose_channel, leaves_home
@@ -163,6 +163,7 @@ class Run(ABC):
         self.stages = Stages(None if self.folder is None else self.folder / "stages")
         self._performed: dict[str, tuple[TaskResult, Arrays]] = {}  # by the key of the task
         self._has_recorded = False
+        self._processor_seconds = {} if self.folder is None else processor_seconds(self.folder)
 
     def execute(self) -> Assessment:
         if self.folder is None:
@@ -191,8 +192,9 @@ class Run(ABC):
         if left:
             self.log.stage(Stage.MEASURING, ", ".join(str(task.id) for task in left))
         left = _longest_first(left)
-        for number, (measured, arrays) in self.engine.run(perform, left):
+        for number, (measured, arrays, seconds) in self.engine.run(perform, left):
             task = left[number]
+            self._processor_seconds[str(task.id)] = seconds
             as_kept = self.stages.put(task.id, task.key, measured, arrays)
             done[task.id] = as_kept, self.stages.arrays_of(task.id, task.key, arrays)
             del arrays
@@ -226,11 +228,12 @@ class Run(ABC):
                 "seconds": self.log.timings,
                 "total": round(time.monotonic() - self.log.started, 3),
                 "real_time_factor": factor,
+                "processor_seconds": {str(task): self._processor_seconds.get(str(task)) for task in done},
                 "command": self.argv,
                 "workers": self.engine.workers,
                 "created": created,
             }
-            write_json(self.folder / "timings.json", timings)
+            write_json(self.folder / TIMINGS, timings)
         return Assessment(
             results,
             self.folder,

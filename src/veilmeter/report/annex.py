@@ -13,10 +13,11 @@ from typing import Any
 
 from veilmeter.assessment.statements import SCALE, read_annex, read_recipients
 from veilmeter.attacks.attacker import plain_words
+from veilmeter.core.estimate import Estimate
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
 from veilmeter.report.recipients import RecipientRow, RecipientShare, recipient_table
 from veilmeter.report.rows import THREE, CriterionRow, criterion_row, linking_of_all
-from veilmeter.results.model import Results
+from veilmeter.results.model import AttackerResult, Criterion, Results
 from veilmeter.results.verdict import LAWYER
 from veilmeter.wording import sentence, sentences
 from veilmeter.wording.english import page as words
@@ -90,7 +91,7 @@ def annex(results: Results, decision: Decision, created: str = "") -> tuple[Chap
         file.chapter("controller", _ABOUT_THE_CONTROLLER),
         _recipients(file),
         _likelihood(results),
-        _by_attacker(results),
+        _by_attacker(file),
         Chapter(TEXTS["limit.title"], (decision.limit or TEXTS["limit.none"],)),
         _method(results),
         _reliance(decision),
@@ -211,23 +212,52 @@ def _attack_rows(results: Results) -> list[CriterionRow]:
     return [criterion_row(results, name) for name in words.ATTACKS if name in THREE or name in results.criteria]
 
 
-def _by_attacker(results: Results) -> Chapter:
+def _by_attacker(file: File) -> Chapter:
+    results = file.results
     linking = linking_of_all(results)
     rows = []
     for name, attacker in results.attacks.items():
         about = plain_words(name, attacker.about)
-        points = attacker.estimates.points("linkability")
-        point = same_or_largest(points, linking.estimate) if linking else None
+        point = _linked_by(attacker, linking)
         likelihood = TEXTS["attackers.not_measured"] if point is None else full(point)
         effort = "; ".join(text for text in (about.data, about.skill, about.time) if text) or "–"
-        rows.append((f"{capitalize(about.who)} ({name})", effort, likelihood, FILL_IN))
-    note = words.linking_note(linking.estimate) if linking else ""
-    head = ("attackers.attacker", "attackers.effort", "likelihood.likelihood", "attackers.severity")
+        rows.append((f"{capitalize(about.who)} ({name})", effort, _cost(file, name), likelihood, FILL_IN))
+    notes = [words.linking_note(linking.estimate)] if linking else []
+    head = ("attackers.attacker", "attackers.effort", "attackers.cost", "likelihood.likelihood", "attackers.severity")
     return Chapter(
         TEXTS["attackers.title"],
-        (note,) if note else (),
+        (*notes, TEXTS["attackers.cost_note"], *_margin(results, linking)),
         table=Table(tuple(TEXTS[key] for key in head), tuple(rows)),
     )
+
+
+def _linked_by(attacker: AttackerResult, linking: Criterion | None) -> Estimate | None:
+    points = attacker.estimates.points("linkability")
+    return same_or_largest(points, linking.estimate) if linking else None
+
+
+def _cost(file: File, attacker: str) -> str:
+    """What the attack took here: processor time, and the recordings it was made with."""
+    seconds, protocol = file.decision.seconds.get(f"attacker-{attacker}"), file.results.protocol
+    return TEXTS["attackers.took" if seconds is not None else "attackers.used"].format(
+        seconds="" if seconds is None else f"{seconds:,.1f}" if seconds < 100 else f"{seconds:,.0f}",
+        enrollment=f"{protocol.enrollment_utterances:,}",
+        trials=f"{protocol.trial_utterances:,}",
+    )
+
+
+def _margin(results: Results, linking: Criterion | None) -> list[str]:
+    """How much more the strongest attacker finds than those of the papers: what better methods were worth so far."""
+    points = {name: (_linked_by(attacker, linking), attacker) for name, attacker in results.attacks.items()}
+    known = {
+        name: point.value for name, (point, attacker) in points.items() if point is not None and not attacker.apart
+    }
+    papers = {name: value for name, value in known.items() if points[name][1].reference}
+    if not papers or len(papers) == len(known):
+        return []
+    paper, best = max(papers, key=lambda name: papers[name]), max(known, key=lambda name: known[name])
+    values = {"paper": paper, "found": span(known[paper], None), "best": best, "more": span(known[best], None)}
+    return [TEXTS["attackers.margin" if known[best] > known[paper] else "attackers.no_margin"].format(**values)]
 
 
 def _method(results: Results) -> Chapter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.estimate import Estimate, Estimates
@@ -127,6 +127,7 @@ class Decision:
     limit: str
     strip: Strip | None = None
     digest: str = ""  # of results.json, so that what is signed can be identified
+    seconds: Mapping[str, float] = field(default_factory=dict)  # processor time by task
 
 
 def decide(
@@ -137,6 +138,7 @@ def decide(
     candidates: int | None = None,
     limit: float | None = None,
     digest: str = "",
+    seconds: Mapping[str, float] | None = None,
 ) -> Decision:
     """`people` and `candidates` are those of the real release; by default the people that were assessed."""
     release = release_of(results, people=people, candidates=candidates)
@@ -175,6 +177,7 @@ def decide(
         limit="" if bounds is None else sentence(bounds, "lay"),
         strip=strip_of(results),
         digest=digest,
+        seconds=seconds or {},
     )
 
 

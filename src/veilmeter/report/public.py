@@ -14,7 +14,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,7 +30,17 @@ from veilmeter.metrics.measure import MEASURES
 from veilmeter.results.compare import ComparedFigure
 from veilmeter.results.gate import BaselineCheck
 from veilmeter.results.model import AttackerResult, Input, Part, Person, Results
-from veilmeter.results.run_folder import MATRICES, RESULTS, Matrices, RunLike, read_matrices, read_results, table_of
+from veilmeter.results.run_folder import (
+    MATRICES,
+    RESULTS,
+    TIMINGS,
+    Matrices,
+    RunLike,
+    processor_seconds,
+    read_matrices,
+    read_results,
+    table_of,
+)
 from veilmeter.speech.extractors.base import EXTRACTORS
 
 Subject: TypeAlias = RunLike
@@ -40,13 +50,14 @@ DAY = 10  # characters of a time that name the day
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Reported:
     """`folder` is where the run lies, if anywhere; `created` the day on which it was made, if that is known;
-    `digest` the SHA-256 of its results.json."""
+    `digest` the SHA-256 of its results.json, `seconds` the processor time of each task."""
 
     results: Results
     matrices: Matrices | None = None
     folder: Path | None = None
     created: str = ""
     digest: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 def reported(subject: Subject, results: Results | None = None) -> Reported:
@@ -62,6 +73,7 @@ def reported(subject: Subject, results: Results | None = None) -> Reported:
             folder=subject.folder,
             created=created,
             digest=_digest(subject.folder),
+            seconds={} if subject.folder is None else processor_seconds(subject.folder),
         )
     folder = Path(subject)
     if folder.is_file():
@@ -69,7 +81,14 @@ def reported(subject: Subject, results: Results | None = None) -> Reported:
     results = results or read_results(folder)
     path = table_of(folder, results, MATRICES)
     matrices = None if path is None else read_matrices(path)
-    return Reported(results=results, matrices=matrices, folder=folder, created=_day(folder), digest=_digest(folder))
+    return Reported(
+        results=results,
+        matrices=matrices,
+        folder=folder,
+        created=_day(folder),
+        digest=_digest(folder),
+        seconds=processor_seconds(folder),
+    )
 
 
 def with_statements(run: Reported, config: str | Path | None) -> Reported:
@@ -88,7 +107,7 @@ def _digest(folder: Path | None) -> str:
 
 def _day(folder: Path) -> str:
     with suppress(InputError, AttributeError):  # the page does without the day
-        return str(read_input_json(folder / "timings.json").get("created", ""))[:DAY]
+        return str(read_input_json(folder / TIMINGS).get("created", ""))[:DAY]
     return ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +26,7 @@ from veilmeter.results.model import AttackerResult, Criterion, People, Results, 
 from veilmeter.results.trust import doubting_checks
 
 SCHEMA = 4
-RESULTS = "results.json"
+RESULTS, TIMINGS = "results.json", "timings.json"
 LARGEST_RESULTS = 1 << 27  # bytes; results of 10,000 people have a tenth of that
 TABLES = "tables"
 ESTIMATES = "estimates.parquet"
@@ -184,6 +185,14 @@ def write_results(folder: Path, results: Results) -> Results:
     with_digests = dataclasses.replace(results, tables=digests)
     write_text(folder / RESULTS, to_json(results_to_json(with_digests)) + "\n")
     return with_digests
+
+
+def processor_seconds(folder: Path) -> dict[str, float]:
+    """What each task of a run took, where timings.json tells it, which is not part of the results."""
+    with suppress(InputError, AttributeError):
+        seconds = read_input_json(folder / TIMINGS).get("processor_seconds", {})
+        return {str(task): float(took) for task, took in seconds.items() if isinstance(took, int | float)}
+    return {}
 
 
 def table_of(folder: Path, results: Results, name: str) -> Path | None:

@@ -117,6 +117,17 @@ TEXTS = {
     "likelihood.severity": "severity for the people concerned",
     "attackers.attacker": "attacker",
     "attackers.effort": "what it takes",
+    "attackers.cost": "what it took here",
+    "attackers.took": "{seconds} processor seconds; {enrollment} known and {trials} released recordings",
+    "attackers.used": "{enrollment} known and {trials} released recordings; processor time not recorded",
+    "attackers.cost_note": "Means reasonably likely to be used are a question of cost, time and technology (GDPR, recital 26). "
+    "Processor time is that of the attack and its measurement on this machine, without extracting voices from recordings and "
+    "without running the anonymizer. Attacks get cheaper.",
+    "attackers.margin": "Margin for better attackers: the strongest attacker of the published papers ({paper}) links {found} of "
+    "100 recordings, the strongest that was run here ({best}) {more}. What better methods added so far, later ones may add again.",
+    "attackers.no_margin": "Margin for better attackers: no attacker that was run here links more than the strongest of the "
+    "published papers ({paper}, {found} of 100 recordings). This does not bound what later attackers will find. To see what "
+    "attackers gained since an earlier assessment, compare the two runs.",
     "attackers.severity": "severity, if this attacker is realistic",
     "attackers.not_measured": "not measured",
     "limit.none": "No limit was chosen for this assessment. A regulator's guidance may name one: the European Medicines Agency's "
