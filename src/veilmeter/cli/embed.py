@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import CorpusCommand
-from veilmeter.core.option_groups import EXTRACTOR_NAMES
 from veilmeter.core.options import declare, place_code
 
 if TYPE_CHECKING:
@@ -19,8 +18,9 @@ class EmbedOptions(CorpusCommand):
     """The options of the command."""
 
     extractor: str = declare(
-        "campplus", help=f"{EXTRACTOR_NAMES}.", metavar="NAME", path=place_code, example="other.py:embed"
-    )
+        "campplus", help="Extractor, by one of the names above.", metavar="NAME", path=place_code,
+        example="other.py:embed",
+    )  # fmt: skip
 
 
 OPTIONS = (EmbedOptions,)
@@ -35,6 +35,10 @@ def command(given: Given) -> None:
     Recordings that can't be used (silent, shorter than 0.5 s, truncated, ...) are left out and listed;
     OUT/inputs.jsonl lists all. The exit code is 0 if every recording was used, 3 if some were left out, 2 if
     nothing could be done or, with --strict, as soon as one can't be used.
+
+    Extractors of the voice: campplus, ge2e, ecapa, eres2net, resnet34, onnx:FILE, and wavlm:FOLDER or
+    wavlm:FOLDER:LAYER (a WavLM, wav2vec 2.0 or HuBERT model). Of words and rhythm: words, word-style, word-meaning,
+    rhythm, rhythm-level-free, durations. Your own: module:function or file.py:function.
 
     Examples:
 

@@ -21,10 +21,6 @@ VECTOR_FORMATS = "an x-vector folder with meta/, ark/scp, npz, h5 or Parquet"
 ALL = "all"
 EVERY_SIZE = (0,)
 """In place of numbers of people: every one of them, where a curve is exact and costs nothing more."""
-EXTRACTOR_NAMES = (
-    "campplus, ge2e, ecapa, eres2net, resnet34, words, word-style, word-meaning, rhythm, rhythm-level-free, durations, "
-    "onnx:FILE, module:function"
-)
 CLUSTER_HELP = (
     "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
     "(slurm:FILE.yaml names one)."

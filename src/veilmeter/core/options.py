@@ -397,14 +397,18 @@ def place(value: Any, rule: bool | Callable[[Path, str], str], folder: Path) -> 
     return [place(item, rule, folder) for item in value] if isinstance(value, list | tuple) else value
 
 
+WITH_PATH = ("onnx", "wavlm")  # kinds of models whose name holds a path
+
+
 def place_code(folder: Path, spec: str) -> str:
     """A path in the name of code or a model; any other name stays as it is.
 
     >>> place_code(Path("a"), "onnx:b.onnx"), place_code(Path("a"), "b.py:embed"), place_code(Path("a"), "ecapa")
     ('onnx:a/b.onnx', 'a/b.py:embed', 'ecapa')
     """
-    if spec.startswith("onnx:"):
-        return "onnx:" + str(folder / spec.removeprefix("onnx:"))
+    kind, colon, place = spec.partition(":")
+    if colon and kind in WITH_PATH:
+        return f"{kind}:{folder / place}"
     return str(folder / spec) if spec.partition(":")[0].endswith(".py") else spec
 
 

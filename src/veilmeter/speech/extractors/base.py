@@ -60,7 +60,15 @@ EXTRACTORS: Registry[Any] = Registry(
         "durations": "veilmeter.speech.extractors.rhythm:DurationsExtractor",
     },
     accepts=lambda thing: callable(thing) or isinstance(thing, Extractor),
-    forms=("onnx:FILE", "words:FILE", "words:corpus", "module:function", "file.py:function"),
+    forms=(
+        "onnx:FILE",
+        "wavlm:FOLDER",
+        "wavlm:FOLDER:LAYER",
+        "words:FILE",
+        "words:corpus",
+        "module:function",
+        "file.py:function",
+    ),
 )
 
 
@@ -88,12 +96,16 @@ def extractor_label(spec: str) -> str:
 
     >>> [extractor_label(spec) for spec in ("ecapa", "onnx:models/mine.onnx", "own.py:embed", "words:texts/text")]
     ['ecapa', 'mine', 'own-embed', 'words-given']
+    >>> [extractor_label(spec) for spec in ("wavlm:models/wavlm-large", "wavlm:models/wavlm-large:6")]
+    ['wavlm-large', 'wavlm-large-6']
     """
     if spec.startswith(GIVEN_TEXTS):
         return f"{spec.partition(':')[0]}-given"
     place, colon, name = spec.rpartition(":")
     if place in ("onnx", "campplus"):
         return Path(name).stem
+    if place == "wavlm":
+        return Path(name).name
     return f"{Path(place).stem}-{name}" if colon else spec
 
 
@@ -146,13 +158,18 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
 
     A registered name (`campplus`, `ge2e`, ... come with veilmeter; their weights are fetched once, never with
     `offline`; other packages add theirs under the entry point group `veilmeter.extractors`); `onnx:FILE`, any model
-    with the WeSpeaker interface; `campplus:FILE` or `module:function@FILE`, fine-tuned weights; `module:function` or
-    `file.py:function`, your own: a function of samples, or what makes an `Extractor`.
+    with the WeSpeaker interface; `wavlm:FOLDER` or `wavlm:FOLDER:LAYER`, a WavLM, wav2vec 2.0 or HuBERT model;
+    `campplus:FILE` or `module:function@FILE`, fine-tuned weights; `module:function` or `file.py:function`, your own: a
+    function of samples, or what makes an `Extractor`.
     """
     if spec.startswith("onnx:"):
         from veilmeter.speech.extractors.onnx import load_onnx
 
         return load_onnx(spec.removeprefix("onnx:"))
+    if spec.startswith("wavlm:"):
+        from veilmeter.speech.extractors.wavlm import load_wavlm
+
+        return load_wavlm(spec.removeprefix("wavlm:"))
     if spec.startswith(GIVEN_TEXTS):
         raise InputError(
             f"{spec}: given texts are used by `assess`, not extracted from a recording",
