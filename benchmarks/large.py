@@ -118,7 +118,7 @@ def assess_vectors(speakers: int, each: int, jobs: int = 1) -> dict[str, object]
 
     In one process what each task costs is known, too.
     """
-    from veilmeter.assessment import assess
+    from veilmeter.assessment.run import run_assessment
     from veilmeter.data.embeddings import Embeddings
 
     rng = np.random.default_rng(0)
@@ -140,7 +140,7 @@ def assess_vectors(speakers: int, each: int, jobs: int = 1) -> dict[str, object]
             print(f"  {last - before:7.1f} CPU-s  {_task(text)}", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
-        assess(clear, veiled, out=folder, jobs=jobs, say=say)
+        run_assessment(clear, veiled, out=folder, jobs=jobs, say=say)
     used = clock.stopped()
     print(f"  {time.process_time() - last:7.1f} CPU-s  conclusions and tables")
     return {"what": "assess", "size": len(codes), "unit": "recordings", "jobs": jobs, **used}
@@ -149,7 +149,7 @@ def assess_vectors(speakers: int, each: int, jobs: int = 1) -> dict[str, object]
 def assess_audio(corpus: str, speakers: int, each: int) -> dict[str, object]:
     """`assess()` of the first recordings of the first people of a corpus, anonymized by McAdams coefficients, in one
     process, without kept transcripts or vectors: processor time by stage."""
-    from veilmeter.assessment import assess
+    from veilmeter.assessment.run import run_assessment
     from veilmeter.assessment.tasks import Stage
     from veilmeter.data.corpus import read_corpus
     from veilmeter.speech import weights
@@ -172,7 +172,7 @@ def assess_audio(corpus: str, speakers: int, each: int) -> dict[str, object]:
                 stages[str(last[1])] = stages.get(str(last[1]), 0.0) + now - float(last[0])
                 last[:] = [now, stage]
 
-        results = assess(part, system="mcadams", out=Path(folder) / "run", jobs=1, say=say).results
+        results = run_assessment(part, system="mcadams", out=Path(folder) / "run", jobs=1, say=say).results
         used = clock.stopped()
     for stage, seconds in stages.items():
         print(f"  {seconds:7.1f} CPU-s  {stage or 'start'}")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+
 import pytest
 from tests.trying_options import options_by_command
-from tools.command_reference import PAGE, page
+from tools.command_reference import PAGE, SIGNATURE, page, with_signature
 
-from veilmeter.core.options import Option
+from veilmeter import assess
+from veilmeter.assessment.settings import Settings
+from veilmeter.core.options import Option, options_of
 
 OPTIONS = [
     pytest.param(option, id=f"{command} {name}")
@@ -17,6 +22,18 @@ OPTIONS = [
 
 def test_the_page_of_commands_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: make reference"
+
+
+def test_the_signature_of_assess_is_that_of_its_options() -> None:
+    """Names, types, defaults and descriptions, as an editor shows them."""
+    source = SIGNATURE.read_text(encoding="utf-8")
+    assert ast.dump(ast.parse(source)) == ast.dump(ast.parse(with_signature(source))), "run: make reference"
+    parameters = inspect.signature(assess).parameters
+    for name, option in options_of(Settings).items():
+        if name in parameters and option.role != "source":
+            assert parameters[name].default in (option.default, None), name
+            assert parameters[name].default is not None or option.default in (None, {}, ()), name
+    assert not {"argv", "say", "progress", "settings", "first"} & set(parameters)
 
 
 @pytest.mark.parametrize("option", OPTIONS)

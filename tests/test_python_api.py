@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,6 +70,9 @@ def test_scores_are_given_in_any_form(tmp_path: Path) -> None:
         assert vm.measure(given, intervals=False)["eer"].value == wanted["eer"].value
     with pytest.raises(vm.InputError, match="a list does not say which scores are of one speaker"):
         vm.measure([1.0, 2.0])
+    for rate in (2, 0, -0.1):
+        with pytest.raises(vm.InputError, match="must lie between 0 and 1"):
+            vm.tpr_at_fpr(targets, impostors, rate)
     with pytest.raises(vm.InputError, match="20 target scores but 3 speakers of the test in target_speakers"):
         vm.Scores.from_arrays(
             targets, impostors, target_speakers=(NAMES[:20], NAMES[:3]), impostor_speakers=(["a"] * 60, ["b"] * 60)
@@ -167,3 +171,118 @@ def test_runs_are_compared_and_checked_in_memory_and_in_folders(runs: Runs) -> N
         vm.gate(weak, max={"linkability@12": 0.2})
     with pytest.raises(vm.InputError, match="no limit was given"):
         vm.gate(weak)
+
+
+class Nearest(vm.ScoringAttacker):
+    """Compares with the mean of each person's clear recordings."""
+
+    name = "nearest"
+    about = "compares with the mean of each voice"
+    default = True
+
+    def scores(self, material: Any) -> Any:
+        people = material.candidates
+        means = np.stack([people.vectors[people.speakers == name].mean(0) for name in material.names])
+        return means @ np.stack([material.trials[rows].mean(0) for table in material.conversations for rows in table]).T
+
+
+@vm.measure_of("scores", unit="percent", better="higher")
+def overlap(scores: vm.Scores) -> float:
+    """The share of target scores below the highest impostor score."""
+    return 100 * float((scores.targets < scores.impostors.max()).mean())
+
+
+@vm.measure_of("embeddings", better="higher")
+def shift(original: vm.Embeddings, anonymized: vm.Embeddings) -> float:
+    return float(np.abs(original.vectors - anonymized.vectors).mean())
+
+
+FAST = {"intervals": False, "lengths": [1]}
+
+
+def test_objects_are_given_where_names_are() -> None:
+    sides = ((CLEAR, NAMES), (HIDDEN, NAMES))
+    run = vm.assess(*sides, attackers=["ignorant", Nearest()], measures=["eer", overlap, shift], **FAST)
+    assert list(run.attackers) == ["original", "ignorant", "nearest"]
+    found = run.attackers["nearest"].estimates
+    assert {"eer", "overlap", "linkability"} <= set(found.names)
+    assert not {"cllr", "d_sys"} & set(found.names)
+    assert (found["overlap"].unit, found["overlap"].better) == ("percent", "higher")
+    assert run.results.parts["added"].estimates["shift"].value > 0.5
+    plain = vm.assess(*sides, attackers=["ignorant"], measures=["scores"], **FAST)
+    assert "overlap" not in plain.attackers["ignorant"].estimates  # who did not ask for it does not get it
+    assert "nearest" not in vm.gate(plain, max={"eer": "100%"}).not_run
+    assert (
+        vm.assess(*sides, attackers=Nearest, measures="eer", **FAST).attackers["nearest"].estimates["eer"]
+        == found["eer"]
+    )
+    assert vm.measure((CLEAR[:, 0] + 1, CLEAR[:, 1]), ["eer", overlap], intervals=False).names == ("eer", "overlap")
+
+
+def test_own_code_is_named_by_its_file(tmp_path: Path) -> None:
+    source = Path(__file__).read_text(encoding="utf-8")
+    begin, end = source.index("class Nearest("), source.index("FAST = ")
+    code = tmp_path / "own.py"
+    code.write_text(
+        f"from __future__ import annotations\nimport numpy as np\nimport veilmeter as vm\n{source[begin:end]}"
+    )
+    for side, vectors in (("clear", CLEAR), ("hidden", HIDDEN)):
+        utterances = [str(row) for row in range(48)]
+        vm.write_embeddings(vm.Embeddings(vectors, utterances, NAMES), tmp_path / f"{side}.npz")
+    words = ["assess", "--original", "clear.npz", "--anonymized", "hidden.npz", "--out", "run", "--no-intervals"]
+    words += ["--attackers", "own.py:Nearest", "--measures", "eer,own.py:overlap", "--jobs", "2", "--no-report"]
+    line = [sys.executable, "-m", "veilmeter.cli.main", *words]
+    ran = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode in (0, 3), ran.stderr
+    results = vm.read_results(tmp_path / "run")
+    assert {"eer", "overlap"} <= set(results.attackers["nearest"].estimates.names)
+    assert results.settings["measures"] == ["eer", "overlap"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"measures": ["eerr"]}, "measures: unknown value 'eerr' .did you mean 'eer'"),
+        ({"measures": [len]}, "not a measure: it is a builtin_function_or_method"),
+        ({"attackers": [3]}, "int is not an attacker"),
+        ({"lenghts": [1]}, "unknown option 'lenghts' .did you mean 'lengths'"),
+        ({"say": print}, "unknown option 'say'"),
+        ({"resamples": 1}, "resamples must be at least 2"),
+    ],
+)
+def test_what_is_wrong_with_an_option_is_said(options: Any, words: str) -> None:
+    with pytest.raises(vm.InputError, match=words):
+        vm.assess((CLEAR, NAMES), (HIDDEN, NAMES), **options)
+
+
+def test_a_function_extracts_and_anonymizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    soundfile = pytest.importorskip("soundfile")
+    monkeypatch.setenv("VEILMETER_CACHE", str(tmp_path / "cache"))
+    rows = ["path,speaker"]
+    for person in range(6):
+        for number in range(3):
+            file = f"s{person}-{number}.wav"
+            time = np.arange(16_000) / 16_000
+            tone = np.sin(2 * np.pi * 100 * (person + 1) * time) + 0.1 * RNG.normal(size=16_000)
+            soundfile.write(tmp_path / file, 0.2 * tone, 16_000)
+            rows.append(f"{file},s{person}")
+    (tmp_path / "list.csv").write_text("\n".join(rows) + "\n")
+    corpus = vm.read_corpus(tmp_path / "list.csv")
+
+    def bands(anything: Any) -> Any:
+        return np.log(np.abs(np.fft.rfft(anything[:8000])).reshape(-1)[:4000].reshape(40, 100).mean(1) + 1e-3)
+
+    def quieter(audio: Any, factor: float = 0.5) -> Any:
+        return factor * audio
+
+    vm.anonymize_corpus(corpus, tmp_path / "protected", quieter, audio="wav")
+    protected = vm.read_corpus(tmp_path / "protected" / "corpus.csv")
+    options = {"attackers": "lazy-informed", "measures": "eer", "utility": False, **FAST}
+    run = vm.assess(corpus, protected, attacker_run=protected, extractor=bands, **options)
+    assert run.results.extractor is not None
+    assert run.results.extractor["name"] == "given:bands"
+    assert run.attackers["lazy-informed"].estimates["eer"].value < 20
+    again = vm.assess(corpus, system=quieter, system_runs=1, extractor=bands, out=tmp_path / "run", **options)
+    assert again.attackers["lazy-informed"].estimates["eer"].value < 20
+    vm.embed_corpus(corpus, tmp_path / "vectors", bands)
+    assert vm.read_embeddings(tmp_path / "vectors").dimension == 40

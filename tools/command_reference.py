@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -81,5 +82,122 @@ def _names(option: Option) -> str:
     return ", ".join(f"`{flag}{value}`" for flag in option.all_flags)
 
 
+# --- the signature of assess()
+
+SIGNATURE = Path(__file__).resolve().parents[1] / "src" / "veilmeter" / "assessment" / "signature.py"
+BEGIN, END = "# --- written by `make reference`\n", "# --- end\n"
+OF_CHALLENGES = ("vpc", "sets")  # options of assess_challenge()
+TYPES = {
+    "attackers": "str | Attacker | Sequence[str | Attacker | type[Attacker]] | Mapping[str, Any] | None",
+    "annex": "Mapping[str, Any] | None",
+    "recipients": "Sequence[Mapping[str, Any]] | None",
+    "measures": "str | Measure | Sequence[str | Measure]",
+    "extractor": "Code | Sequence[Code]",
+    "speakers": "str | int | Sequence[int]",
+    **dict.fromkeys(("system", "recognizer", "network"), "Code | None"),
+    **dict.fromkeys(("weak_attacker", "precision"), "float | str"),
+    "threshold": "float | str | None",
+}
+ABOUT = '''    """Assess an anonymizer from original and anonymized speech of the same utterances.
+
+    Every attacker tries to recognize people in the anonymized speech, and every measure is reported for each of them,
+    the worst case first. The options are those of `veilmeter assess`, by the same names.
+
+    Parameters
+    ----------
+'''
+AFTER = '''    out : str or Path, optional
+        Folder for results and report; an interrupted run continues there. Without one, everything is in memory.
+    jobs : int
+        Processes on this machine. Results do not depend on it.
+    cluster : str, optional
+        Dask cluster to run on: tcp://host:8786, `local`, or slurm, oar, pbs.
+
+    Returns
+    -------
+    Assessment
+        The results, with `verdict`, `people`, `to_frame()` and `report()`.
+
+    Raises
+    ------
+    InputError
+        If an input can't be read or an option is unknown or out of bounds; it says what is wrong and how to fix it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> voices, names = np.repeat(rng.normal(size=(12, 8)), 4, axis=0), [f"s{row // 4}" for row in range(48)]
+    >>> run = assess((voices + 0.1 * rng.normal(size=(48, 8)), names), (rng.normal(size=(48, 8)), names),
+    ...              attackers=["ignorant"], measures=["eer", "linkability"], intervals=False)
+    >>> run.attackers["ignorant"].estimates["eer"].unit
+    'percent'
+    """
+'''
+
+
+def signature() -> str:
+    """The function assess(), from the declared options."""
+    declared = {name: option for name, option in options_of(Settings).items() if name not in OF_CHALLENGES}
+    first = ("original", "anonymized")
+    parameters = [f"    {name}: Speech = None,\n" for name in first] + ["    *,\n"]
+    given = []
+    about = ""
+    for name, option in declared.items():
+        kind, default = _python(name, option)
+        if name not in first:
+            parameters.append(f"    {name}: {kind} = {default},\n")
+            given.append(f"        {name}={name},\n")
+        words = f"If False: {option.help}" if option.item is bool and option.default else option.help
+        about += _wrap(f"{name} : {_numpy(kind)}", words)
+    parameters += ["    out: str | Path | None = None,\n", "    jobs: int = 1,\n", "    cluster: str | None = None,\n"]
+    parameters.append("    **unknown: Never,\n")
+    body = "".join(
+        ["    refuse_unknown_options(unknown, options_of(Settings))\n",
+         "    return run_assessment(\n        original,\n        anonymized,\n", *given,
+         "        out=out,\n        jobs=jobs,\n        cluster=cluster,\n    )\n"]
+    )  # fmt: skip
+    return f"\n\ndef assess(\n{''.join(parameters)}) -> Assessment:\n{ABOUT}{about}{AFTER}{body}\n\n"
+
+
+def _python(name: str, option: Option) -> tuple[str, str]:
+    """The type and the default of an option as Python writes them."""
+    default = (
+        None if option.default in ({}, ()) and (option.role == "source" or option.item is dict) else option.default
+    )
+    if option.role == "source":
+        return "Speech", "None"
+    if name in TYPES:
+        return TYPES[name], "MEASURES" if name == "measures" else _literal(default)
+    kind = option.item.__name__
+    if option.is_list:
+        kind = f"{kind} | Sequence[{kind}]"
+    return kind if default is not None else f"{kind} | None", _literal(default)
+
+
+def _literal(value: Any) -> str:
+    return repr(value).replace("'", '"')
+
+
+def _numpy(kind: str) -> str:
+    optional = kind.endswith(" | None") or kind == "Speech"
+    plain = kind.removesuffix(" | None").replace("Speech", "path, Corpus, Embeddings, arrays, or a list of these")
+    plain = plain.replace("Code | Sequence[Code]", "str, function, object, or a list of these")
+    plain = plain.replace("Code", "str, function or object").replace(" | ", " or ")
+    return plain + (", optional" if optional else "")
+
+
+def _wrap(head: str, words: str) -> str:
+    lines = textwrap.wrap(words, 112)
+    return f"    {head}\n" + "".join(f"        {line}\n" for line in lines)
+
+
+def with_signature(source: str) -> str:
+    """The module of assess() with the signature in its place, formatted as the project is."""
+    before, _, rest = source.partition(BEGIN)
+    return before + BEGIN + signature() + END + rest.partition(END)[2]
+
+
 if __name__ == "__main__":
+    SIGNATURE.write_text(with_signature(SIGNATURE.read_text(encoding="utf-8")), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")

@@ -17,9 +17,10 @@ from veilmeter.core.estimate import Estimate, Estimates
 if _typing.TYPE_CHECKING:
     from veilmeter import metrics
     from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
-    from veilmeter.assessment.run import assess
+    from veilmeter.assessment.signature import assess
     from veilmeter.assessment.utility import measure_utility
     from veilmeter.attacks import inversion
+    from veilmeter.attacks.attacker import ScoringAttacker
     from veilmeter.data.corpus import Corpus, Utterance, read_corpus
     from veilmeter.data.embeddings import Embeddings
     from veilmeter.data.formats.vectors import read_embeddings, write_embeddings
@@ -29,7 +30,7 @@ if _typing.TYPE_CHECKING:
     from veilmeter.metrics.legal.linkability import Linkability, linkability
     from veilmeter.metrics.legal.population import population_linkability
     from veilmeter.metrics.legal.singling_out import SinglingOut, singling_out
-    from veilmeter.metrics.measure import Measure
+    from veilmeter.metrics.measure import Measure, measure_of
     from veilmeter.metrics.scores.cllr import cllr, min_cllr
     from veilmeter.metrics.scores.d_sys import d_sys
     from veilmeter.metrics.scores.eer import eer
@@ -76,6 +77,7 @@ __all__ = [
     "Measure",
     "Results",
     "Scores",
+    "ScoringAttacker",
     "Similarity",
     "SinglingOut",
     "SystemTable",
@@ -95,6 +97,7 @@ __all__ = [
     "linkability",
     "logistic",
     "measure",
+    "measure_of",
     "measure_utility",
     "metrics",
     "min_cllr",
@@ -126,12 +129,13 @@ _HOMES = {
     "Measure": "metrics.measure",
     "Results": "results.model",
     "Scores": "data.scores",
+    "ScoringAttacker": "attacks.attacker",
     "Similarity": "metrics.similarity.matrices",
     "SinglingOut": "metrics.legal.singling_out",
     "SystemTable": "results.system_table",
     "Utterance": "data.corpus",
     "anonymize_corpus": "anonymizers.anonymize_corpus",
-    "assess": "assessment.run",
+    "assess": "assessment.signature",
     "cllr": "metrics.scores.cllr",
     "compare": "results.compare",
     "d_sys": "metrics.scores.d_sys",
@@ -141,6 +145,7 @@ _HOMES = {
     "linkability": "metrics.legal.linkability",
     "logistic": "metrics.calibration",
     "measure": "metrics.scores.summary",
+    "measure_of": "metrics.measure",
     "measure_utility": "assessment.utility",
     "min_cllr": "metrics.scores.cllr",
     "pav": "metrics.calibration",

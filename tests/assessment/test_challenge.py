@@ -15,8 +15,9 @@ import pytest
 import voiceprivacy_folders as vpc
 from typer.testing import CliRunner
 
-from veilmeter.assessment import assess, assess_challenge, make_settings
+from veilmeter.assessment import assess_challenge, make_settings
 from veilmeter.assessment.challenge.table import measure_emotions, rank_table, write_rows
+from veilmeter.assessment.run import run_assessment
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
@@ -267,7 +268,7 @@ def test_by_toml_and_python(place: Path) -> None:
     expected = results_of("de_test_trials_mixed")["attackers"]["ignorant"]["estimates"]["eer"]["value"]
     assert assessment.results.attackers["ignorant"].estimates["eer"].value == expected
     with pytest.raises(InputError, match="call assess_challenge"):
-        assess(settings=settings)
+        run_assessment(settings=settings)
 
 
 def test_training_speech_as_distractors(place: Path) -> None:

@@ -22,6 +22,7 @@ from tests.results.sample_results import training_of
 
 from veilmeter.assessment import assess
 from veilmeter.assessment.extraction import cache_for, cut, embed_segments, lock_of
+from veilmeter.assessment.run import run_assessment
 from veilmeter.core.engine import Here
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import only_one
@@ -207,7 +208,7 @@ def test_a_run_waits_until_the_corpus_is_free(speech: dict[str, Path], own_cache
             told.set()
 
     def run() -> None:
-        done.append(assess(speech["original"], speech["anonymized"], **FAST, attackers="ignorant", say=say))
+        done.append(run_assessment(speech["original"], speech["anonymized"], **FAST, attackers="ignorant", say=say))
 
     with only_one(lock):
         thread = threading.Thread(target=run)

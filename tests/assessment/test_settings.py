@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from veilmeter.assessment import make_settings, read_settings
-from veilmeter.assessment.settings import attacker_names, curve_sizes, sizes_to_draw, who_attacks
+from veilmeter.assessment.run import who_attacks
+from veilmeter.assessment.settings import attacker_names
 from veilmeter.cli.assess import with_attackers
 from veilmeter.core.errors import InputError
+from veilmeter.metrics.legal.conversations import curve_sizes, sizes_to_draw
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veilmeter.assessment.run import assess
+from veilmeter.assessment import assess
 from veilmeter.assessment.settings import Settings, make_settings
 from veilmeter.assessment.speech import check_inputs, read_sources
 from veilmeter.core.errors import InputError

@@ -13,6 +13,7 @@ pytest.importorskip("soundfile")
 
 from veilmeter.assessment import Assessment, assess
 from veilmeter.assessment.extraction import embed_texts, texts_of
+from veilmeter.assessment.run import run_assessment
 from veilmeter.core.engine import Here
 from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import read_corpus
@@ -91,7 +92,7 @@ def test_the_first_verdict_comes_before_further_extractors_and_says_so(speech: P
             assert read_results(assessment.folder).pending == assessment.results.pending
             return wait
 
-        return assess(
+        return run_assessment(
             speech / "original",
             speech / "anonymized",
             attacker_run=str(speech / "again"),

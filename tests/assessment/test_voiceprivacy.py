@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from veilmeter.assessment import assess, make_settings
+from veilmeter.assessment import make_settings
+from veilmeter.assessment.run import run_assessment
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding
 from veilmeter.results.model import Results
@@ -46,7 +47,7 @@ def results(vpc2020: Path) -> Results:
     values = placed(tomllib.loads(EXAMPLE.read_text()), vpc2020)
     del values["attackers"]["wasserstein-procrustes"]
     values |= {"intervals": False, "lengths": [1], "measures": ["scores", "similarity", "inversion"]}
-    return assess(settings=make_settings(values)).results
+    return run_assessment(settings=make_settings(values)).results
 
 
 def only(found: Estimates, name: str) -> Estimate:

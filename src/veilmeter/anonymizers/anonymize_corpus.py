@@ -12,7 +12,7 @@ import os
 import pickle
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -210,7 +210,7 @@ def manifest_path(out: str | Path) -> Path:
 def anonymize_corpus(
     corpus: Corpus,
     out: str | Path,
-    anonymizer: Anonymizer,
+    anonymizer: Anonymizer | Callable[..., Any] | str,
     *,
     audio: str = "flac",
     rate: int | None = None,
@@ -224,6 +224,7 @@ def anonymize_corpus(
 ) -> Anonymized:
     """Anonymize every utterance into `out`, in the corpus's layout and with its ids, as 16-bit FLAC or WAV.
 
+    The anonymizer may be an object, a name such as `mcadams`, `file.py:name`, or a function of samples.
     Each has the sampling rate and the channels of its source, or `rate`; a part of a file becomes a separate file,
     and a channel that was chosen one with one channel. Systems hear and give 16 kHz: nothing above 8 kHz is kept.
     What an earlier run with the same settings and the same version of the system did is kept if source and output are
@@ -231,6 +232,7 @@ def anonymize_corpus(
     `overwrite` do those utterances again. Recordings that can't be used are reported and left out, or with `strict` end
     the run. `source` is the path the corpus was read from, if a file.
     """
+    anonymizer = anonymizer if isinstance(anonymizer, Anonymizer) else load_anonymizer(anonymizer)
     folder = Path(out)
     place = manifest_path(folder) if manifest is None else _other_manifest(folder, Path(manifest))
     _check_request(corpus, audio, rate, strict)

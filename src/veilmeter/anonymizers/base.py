@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.registry import Registry
-from veilmeter.core.user_code import load_object, note_origin, source_version
+from veilmeter.core.user_code import GIVEN, load_object, note_origin, source_version, spec_of
 
 if TYPE_CHECKING:
     from veilmeter.core.engine import Engine
@@ -192,32 +192,53 @@ class Function:
         """Its module's source: with another one, the same parameters may give other samples."""
         return source_version(self.function, sys.modules.get(self.name.partition(":")[0]))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """One that was given as an object, perhaps in a notebook, is known in this process alone."""
+        spec = str(spec_of(self.function))
+        given = spec if spec.startswith(f"{GIVEN}:") else self.function
+        return _function, (given, dict(self.options), self.name)
+
     def parameters(self, utterance: Utterance) -> dict[str, Any]:
         return dict(self.options)
 
     def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Samples:
-        return np.asarray(self.function(samples, **parameters), dtype=np.float32)
+        try:
+            return np.asarray(self.function(samples, **parameters), dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"the anonymizer {self.name} did not return samples: {error}") from error
 
 
-def load_anonymizer(system: str, options: Mapping[str, Any] | None = None) -> Anonymizer:
+def _function(given: Callable[..., Samples] | str, options: Mapping[str, Any], name: str) -> Function:
+    function = load_object(given, "anonymizer")[0] if isinstance(given, str) else given
+    return Function(function, options, name)
+
+
+def load_anonymizer(
+    system: str | Callable[..., Any] | Anonymizer, options: Mapping[str, Any] | None = None
+) -> Anonymizer:
     """The anonymizer called `system`: a built-in one, one that an installed package offers under the entry point group
     `veilmeter.anonymizers`, or `module:name` or `file.py:name`, where the name is a class or function that makes an
-    anonymizer from the options, or a function whose first argument is `samples` and which returns the anonymized ones.
+    anonymizer from the options, or a function of samples, under whatever name, which returns the anonymized ones.
+    A function or an anonymizer may also be given as such.
 
     >>> load_anonymizer("mcadams", {"alpha": 0.7}).alpha
     0.7
     """
+    system = str(spec_of(system))
     make, place = _factory(system)
+    if not callable(make) and isinstance(make, Anonymizer):
+        return make
     given = dict(options or {})
     signature = inspect.signature(make)
-    known = [name for name in signature.parameters if name != "samples"]
+    argument = _samples_argument(make, {**given, **dict.fromkeys(COMMON_OPTIONS)})
+    known = [name for name in signature.parameters if name != argument]
     for name in COMMON_OPTIONS:
-        if not _takes(signature, name):
+        if not _takes(make, name):
             given.pop(name, None)
     for name in given:
-        if not _takes(signature, name):
+        if not _takes(make, name):
             raise InputError(f"{system} has no option {name}", fix=f"it has {', '.join(known) or 'none'}")
-    if next(iter(signature.parameters), None) == "samples":
+    if argument is not None:
         return Function(make, given, place)
     try:
         signature.bind(**given)
@@ -239,12 +260,25 @@ def takes_option(system: str, name: str) -> bool:
     >>> takes_option("mcadams", "seed"), takes_option("mcadams-random", "seed")
     (False, True)
     """
-    return _takes(inspect.signature(_factory(system)[0]), name)
+    return _takes(_factory(system)[0], name)
 
 
-def _takes(signature: inspect.Signature, name: str) -> bool:
-    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
-    return name != "samples" and (takes_all or name in signature.parameters)
+def _takes(make: Callable[..., Any], name: str) -> bool:
+    if not callable(make):
+        return False
+    parameters = inspect.signature(make).parameters
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return name != _samples_argument(make, {name: None}) and (takes_all or name in parameters)
+
+
+def _samples_argument(make: Callable[..., Any], options: Container[str]) -> str | None:
+    """The name under which a function takes samples: that of its first argument, if it is `samples`, or if it needs one
+    that is not among the options; None for classes and functions that make an anonymizer."""
+    first = next(iter(inspect.signature(make).parameters.values()), None)
+    if first is None or isinstance(make, type) or first.kind in (first.VAR_POSITIONAL, first.VAR_KEYWORD):
+        return None
+    needed = first.default is first.empty and first.kind is not first.KEYWORD_ONLY
+    return first.name if first.name == "samples" or (needed and first.name not in options) else None
 
 
 def load_with_unused(system: str, options: Mapping[str, Any]) -> tuple[Anonymizer, dict[str, str]]:
@@ -265,7 +299,8 @@ def options_of(system: str) -> tuple[str, ...]:
     >>> options_of("mcadams-random")
     ('alpha_range', 'per', 'seed')
     """
-    return tuple(name for name in inspect.signature(_factory(system)[0]).parameters if name != "samples")
+    make = _factory(system)[0]
+    return tuple(name for name in inspect.signature(make).parameters if name != _samples_argument(make, ()))
 
 
 def _factory(system: str) -> tuple[Callable[..., Any], str]:
@@ -274,6 +309,6 @@ def _factory(system: str) -> tuple[Callable[..., Any], str]:
         make = ANONYMIZERS[system]
         return make, f"{make.__module__}:{getattr(make, '__qualname__', system)}"
     make, module = load_object(system, "anonymizer")
-    if not callable(make):
+    if not callable(make) and not isinstance(make, Anonymizer):
         raise InputError(f"{system} is neither a class nor a function")
     return make, f"{module.__name__}:{system.rpartition(':')[2]}"

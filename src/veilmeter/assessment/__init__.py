@@ -11,7 +11,7 @@ from veilmeter.assessment.settings import MEASURES, AttackerSettings, Settings, 
 
 if TYPE_CHECKING:
     from veilmeter.assessment.challenge.assess import ChallengeAssessment, assess_challenge
-    from veilmeter.assessment.run import assess
+    from veilmeter.assessment.signature import assess
     from veilmeter.results.run_folder import SCHEMA, Assessment, read_results
 
 __all__ = [
@@ -32,7 +32,7 @@ _HOMES = {
     "Assessment": "results.run_folder",
     "ChallengeAssessment": "assessment.challenge.assess",
     "SCHEMA": "results.run_folder",
-    "assess": "assessment.run",
+    "assess": "assessment.signature",
     "assess_challenge": "assessment.challenge.assess",
     "read_results": "results.run_folder",
 }

@@ -24,7 +24,7 @@ from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.inference import infer
 from veilmeter.metrics.legal.sessions import linkability_by_session
-from veilmeter.metrics.measure import MEASURES, compute_estimates, find_measure
+from veilmeter.metrics.measure import compute_estimates, find_measure
 from veilmeter.metrics.scores.score_sets import SetFigures, compare_set_figures, cross_calibration, set_figures
 from veilmeter.metrics.similarity.matrices import KINDS, Similarity, similarity, similarity_estimates
 from veilmeter.metrics.similarity.zoo import zoo
@@ -421,7 +421,7 @@ def measures_part(
     reasons: list[Finding] = []
     for entry in measures:
         try:
-            points += compute_estimates(MEASURES[entry.name], original, anonymized)
+            points += compute_estimates(entry.load(), original, anonymized)
         except InputError as error:
             reasons.append(warning("measure_not_possible", measure=entry.name, reason=Reference("text", str(error))))
     return TaskResult(part=Part(name="added", estimates=Estimates(points)), not_tested=tuple(reasons)), {}

@@ -13,24 +13,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.assessment.settings import CURVE, curve_sizes, sizes_to_draw
+from veilmeter.assessment.settings import FAMILY_OF_KIND, Settings
 from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.attacks.attacker import AttackScoring, ScoreTables, Scoring, Success
 from veilmeter.attacks.material import Floats, Rows
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, warning
-from veilmeter.core.user_code import foreign_version
+from veilmeter.core.user_code import foreign_version, spec_of
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.legal.chance import Relabeled, Trials, draw_columns, relabel
-from veilmeter.metrics.legal.conversations import Conversations, conversations
+from veilmeter.metrics.legal.conversations import CURVE, Conversations, conversations, curve_sizes, sizes_to_draw
 from veilmeter.metrics.legal.linkability import LinkCounts, linkability_of_scores
 from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.metrics.legal.population import population_linkability
 from veilmeter.metrics.legal.ranks import rank_estimates, speaker_disclosure
 from veilmeter.metrics.legal.singling_out import CONVERSATIONS, count_isolations, singling_out_of_scores
-from veilmeter.metrics.measure import MEASURES, InputKind, Measure
+from veilmeter.metrics.measure import MEASURES, InputKind, Measure, find_measure
 from veilmeter.metrics.scores.eer import Eer
 from veilmeter.metrics.scores.forms import SortedScores
 from veilmeter.metrics.scores.summary import eer_estimate, eers_by, measure_with_problems
@@ -53,16 +53,29 @@ class MeasureVersion:
 
     name: str
     version: str
+    spec: str = ""  # of one that was given as an object or a file, so that other processes find it
 
     @classmethod
     def of(cls, measure: Measure) -> MeasureVersion:
         functions = measure.functions.values()
-        return cls(measure.name, "".join(dict.fromkeys(map(foreign_version, functions))))
+        version = "".join(dict.fromkeys(map(foreign_version, functions)))
+        return cls(measure.name, version, spec_of(measure) if measure.name in MEASURES.admitted else "")
+
+    def key(self) -> tuple[str, str]:
+        return self.name, self.version
+
+    def load(self) -> Measure:
+        return MEASURES.find(self.spec or self.name)
 
 
-def measure_versions(kind: InputKind) -> tuple[MeasureVersion, ...]:
-    """The registered measures that are computed from this kind of material."""
-    return tuple(MeasureVersion.of(measure) for measure in MEASURES.of_kind(kind))
+def measure_versions(kind: InputKind, settings: Settings) -> tuple[MeasureVersion, ...]:
+    """The measures that are computed from this kind of material: all that are registered, or those that were named; of
+    scores always the EER, which checks need."""
+    named = [entry.name for entry in map(find_measure, settings.named_measures) if entry.kind == kind]
+    entries = MEASURES.of_kind(kind, named)
+    if named and FAMILY_OF_KIND.get(kind, "") not in settings.measures:
+        entries = [entry for entry in entries if entry.name in (*named, "eer")]
+    return tuple(map(MeasureVersion.of, entries))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -309,7 +322,7 @@ def estimates_of_scores(scores: Scores, options: MeasureOptions) -> tuple[dict[s
     """By name, every measure of scores, and why some gave nothing."""
     measured, reasons = measure_with_problems(
         scores,
-        measures=[measure.name for measure in options.score_measures],
+        measures=[measure.load().name for measure in options.score_measures],
         intervals=options.intervals,
         resamples=options.resamples,
         seed=options.seed,

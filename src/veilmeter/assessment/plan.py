@@ -281,8 +281,8 @@ class _Planner:
             sizes=settings.speakers,
             population=settings.population,
             candidates=settings.candidates,
-            measures=tuple(dict.fromkeys((*settings.measures, *NEEDED_BY_CHECKS))),
-            score_measures=measure_versions("scores"),
+            measures=tuple(dict.fromkeys((*settings.families, *NEEDED_BY_CHECKS))),
+            score_measures=measure_versions("scores", settings),
             groups=self.experiment.groups,
             intervals=settings.intervals,
             resamples=settings.resamples,
@@ -321,7 +321,7 @@ class _Planner:
                 settings.seed,
             )
         self._runs()
-        if measures := measure_versions("embeddings"):
+        if measures := measure_versions("embeddings", settings):
             self._analyze("added", measures_part, measures, clear, protected)
         return AssessmentPlan(self.tasks, self.jobs, self.not_tested, self.builder.used, attributes)
 

@@ -1,4 +1,4 @@
-"""assess(): original and anonymized speech in, a complete assessment out."""
+"""The run of an assessment: original and anonymized speech in, a complete assessment out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,15 @@ from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.inputs import InputReader
 from veilmeter.assessment.plan import AssessmentPlan, describe, make_plan
 from veilmeter.assessment.protocol import GivenProtocol, lists_near, make_protocol
-from veilmeter.assessment.settings import SOURCES, Facts, RunOptions, Settings, make_settings, who_attacks
+from veilmeter.assessment.settings import (
+    SOURCES,
+    AttackerSettings,
+    Facts,
+    RunOptions,
+    Settings,
+    attacker_names,
+    make_settings,
+)
 from veilmeter.assessment.speech import (
     Speech,
     as_list,
@@ -58,7 +66,7 @@ from veilmeter.assessment.tasks import (
     perform,
     single_threaded,
 )
-from veilmeter.attacks.attacker import ATTACKERS, AttackerId, default_attackers
+from veilmeter.attacks.attacker import ATTACKERS, BASELINE, AttackerId, default_attackers
 from veilmeter.attacks.material import Used
 from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
@@ -84,7 +92,7 @@ TENTH = 0.1  # of the time that extraction takes, for utility
 QUICK = {TaskId(TaskKind.ANALYSIS, name) for name in ("similarity", "sessions", "inference", "added")}
 
 
-def assess(
+def run_assessment(
     original: Any = None,
     anonymized: Any = None,
     *,
@@ -99,15 +107,10 @@ def assess(
     first: Callable[[Assessment], bool] | None = None,
     **options: Any,
 ) -> Assessment:
-    """Assess an anonymizer from original and anonymized speech of the same utterances.
+    """The work of `assess`, whose options these are, from options or from `settings`, told to whoever wants to follow.
 
-    Every source (`original`, `anonymized`, and as options `attacker_run`, `train_original`, `train_anonymized`,
-    `train_similar`, `distractors`, `distractors_original`) is a path (a corpus of audio, or embeddings), a `Corpus`, an
-    `Embeddings`, arrays as `(vectors, speakers)` or `(vectors, utterances, speakers)`, or a list of these. The other
-    options are those of the command, by the same names. With `out`, everything is written there, and an interrupted run
-    is continued.
-    A source that is given beside `settings` replaces the one they name. `protocol` says who is enrolled and tried
-    where no list does. Without any speech, the scores that `attackers` are given are assessed by themselves.
+    A source that is given beside `settings` replaces the one they name. `protocol` says who is enrolled and tried where
+    no list does. Without any speech, the scores that `attackers` are given are assessed by themselves.
 
     With `out` and `first`, the attackers' verdict is written as soon as it is known, and passed to `first`; utility and
     further extractors follow if it returns True, and complete the same folder. `results.pending` lists what is missing.
@@ -253,6 +256,17 @@ def _longest_first(tasks: Sequence[Task]) -> list[Task]:
     return [*reversed(attacks), *sorted(others, key=lambda task: task.id in QUICK)]
 
 
+def who_attacks(settings: Settings) -> str:
+    """A sentence on who was asked for and who was not; nothing where all were."""
+    names = attacker_names(settings)
+    left = [name for name in default_attackers() if name not in names]
+    if not left:
+        return ""
+    special = any(table != AttackerSettings() for name, table in settings.attackers.items() if name != BASELINE)
+    why = " (where there are tables [attackers.NAME], only those attackers are run)" if special else ""
+    return f"attackers: {', '.join(names)}; not asked for: {', '.join(left)}{why}"
+
+
 def refuse_late_threshold(folder: Path, threshold: float | None) -> None:
     """A threshold counts as chosen beforehand only if no results with another one are known."""
     if threshold is None or not (folder / RESULTS).is_file():
@@ -381,6 +395,7 @@ class SpeechRun(Run):
             precision=self.settings.utility_precision,
             budget=self.utility_budget(reader),
             groups=self.settings.by or UtilitySettings().groups,
+            measures=tuple(self.settings.named_measures),
             offline=self.settings.offline,
         )
         if self.settings.recognizer is not None:
@@ -496,7 +511,7 @@ class ScoreRun(Run):
         options = MeasureOptions(
             lengths=settings.lengths,
             measures=("scores",),
-            score_measures=measure_versions("scores"),
+            score_measures=measure_versions("scores", settings),
             intervals=settings.intervals,
             resamples=settings.resamples,
             seed=settings.seed,

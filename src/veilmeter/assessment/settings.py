@@ -20,7 +20,9 @@ from veilmeter.core.options import (
     parse_percentage,
     place_code,
     read_options,
+    refuse_unknown,
 )
+from veilmeter.core.user_code import spec_of
 from veilmeter.data.corpus import AUDIO, SPEECH, CorpusReading, SpeechRole, strict
 
 if TYPE_CHECKING:
@@ -49,27 +51,6 @@ DRAWS = {"per-speaker": "speaker", "per-utterance": "utterance"}
 TRANSCRIBED = {"words", "word-style"}  # extractors that need the words of a recognizer
 # The headings of the help.
 INPUT, ANONYMIZER, ATTACKERS, MEASURED, PAGE = "Speech", "Anonymizer", "Attackers", "Measures", "Report"
-
-
-# --- the number of people in a curve
-
-CURVE = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
-
-
-def sizes_to_draw(wanted: Sequence[int]) -> tuple[int, ...]:
-    """The numbers of people at which people are drawn, which takes time: round numbers where all were asked for."""
-    return () if tuple(wanted) == EVERY_SIZE else tuple(wanted)
-
-
-def curve_sizes(wanted: Sequence[int], largest: int) -> list[int]:
-    """The numbers of people at which a curve is given: those asked for, or round ones, and everybody.
-
-    >>> curve_sizes((), 12), curve_sizes((3, 40), 12), curve_sizes(EVERY_SIZE, 5)
-    ([2, 5, 10, 12], [3, 12], [2, 3, 4, 5])
-    """
-    asked = range(2, largest) if tuple(wanted) == EVERY_SIZE else wanted or CURVE
-    base = [n for n in asked if n < largest]
-    return [*base, largest] if largest >= 2 else base
 
 
 # --- when options act
@@ -167,6 +148,27 @@ class AttackerSettings(OptionSet):
         return [name for name in options_of(AttackerSettings) if getattr(self, name) not in (None, ())]
 
 
+FAMILY_OF_KIND = {"scores": "scores", "recordings": "utility"}  # measures of embeddings belong to no family
+
+
+def _read_measures(value: Any) -> Any:
+    """Families and measures by name; a measure may also be given as an object or as file.py:name."""
+    from veilmeter.metrics.measure import INPUT_KINDS, Measure
+    from veilmeter.metrics.measure import MEASURES as REGISTRY
+
+    names = []
+    for item in [value] if isinstance(value, str | Measure) else value:
+        if item in MEASURES:
+            names.append(item)
+            continue
+        if isinstance(item, str) and ":" not in item:
+            kinds = (REGISTRY.of_kind(kind, REGISTRY.admitted) for kind in INPUT_KINDS)
+            single = [entry.name for entries in kinds for entry in entries]
+            refuse_unknown("measures", item, (*MEASURES, *single))
+        names.append(REGISTRY.find(item).name)
+    return names
+
+
 def _read_attackers(value: Any) -> dict[str, AttackerSettings]:
     attackers: dict[str, AttackerSettings] = {}
     for name, table in attacker_tables(value).items():
@@ -250,7 +252,8 @@ class Settings(CorpusReading):
     )  # fmt: skip
     system: str | None = declare(
         None, help="Let the attackers run this anonymizer (see `anonymize`); without --anonymized it also makes the "
-        "release.", group=ANONYMIZER, metavar="NAME", path=place_code, acts_when=(SPEECH,), example="mcadams",
+        "release.", group=ANONYMIZER, metavar="NAME", parse=spec_of, path=place_code, acts_when=(SPEECH,),
+        example="mcadams",
     )  # fmt: skip
     option: tuple[str, ...] = declare(
         (), help="Option passed to the system.", group=ANONYMIZER, metavar="NAME=VALUE", acts_when=(SPEECH,),
@@ -270,7 +273,7 @@ class Settings(CorpusReading):
     )  # fmt: skip
     extractor: tuple[str, ...] = declare(
         ("campplus",), help="Extractors, each used alone and all together (names: `veilmeter embed --help`).",
-        group=ATTACKERS, metavar="NAME", path=place_code,
+        parse=spec_of, group=ATTACKERS, metavar="NAME", path=place_code,
         acts_when=(SPEECH, AUDIO), example="other.py:embed",
     )  # fmt: skip
     backend: str = declare(
@@ -291,6 +294,7 @@ class Settings(CorpusReading):
     )  # fmt: skip
     network: str | None = declare(
         None, help="Network to fine-tune: campplus or module:function (torch).", group=ATTACKERS, metavar="NAME",
+        parse=spec_of,
         default_text="the extractor", path=place_code, common=False, acts_when=(SPEECH, TUNED), example="campplus",
     )  # fmt: skip
     epochs: int = declare(
@@ -302,8 +306,9 @@ class Settings(CorpusReading):
             lambda settings, facts: facts.used.folds is not None, "no attacker was trained by cross-validation")),
     )  # fmt: skip
     measures: tuple[str, ...] = declare(
-        MEASURES, help="Families of measures.", group=MEASURED, metavar="FAMILY", default_text="all",
-        choices=MEASURES, publishable=True, example="similarity",
+        MEASURES, help="Families of measures, single measures of scores, embeddings or recordings, or file.py:name for "
+        "your own.", group=MEASURED, metavar="FAMILY", default_text="all", parse=_read_measures, path=place_code,
+        publishable=True, example="similarity",
     )  # fmt: skip
     lengths: tuple[int, ...] = declare(
         (1, 3, 30), help="Utterances in a conversation.", group=MEASURED, least=1, publishable=True,
@@ -330,13 +335,14 @@ class Settings(CorpusReading):
     )  # fmt: skip
     recognizer: str | None = declare(
         None, help="Recognizer whose transcripts utility is measured by (see `transcribe`).", group=MEASURED,
+        parse=spec_of,
         metavar="NAME", path=place_code, example="nobody", acts_when=(SPEECH, Condition(
             lambda settings, facts: "utility" in facts.parts or bool(TRANSCRIBED & set(settings.extractor)),
             "utility was not measured, and no extractor needs words")),
     )  # fmt: skip
     utility: bool = declare(
         True, help="Do not measure utility.", group=MEASURED, example=False, acts_when=(SPEECH, Condition(
-            lambda settings, facts: facts.is_audio and "utility" in settings.measures,
+            lambda settings, facts: facts.is_audio and "utility" in settings.families,
             "utility would not have been measured without it either")),
     )  # fmt: skip
     utility_precision: float = declare(
@@ -449,7 +455,7 @@ class Settings(CorpusReading):
         asked = [name for name in self.attackers if name in names and ATTACKERS[name].family]
         for name in asked:
             family = ATTACKERS[name].family
-            if family not in self.measures:
+            if family not in self.families:
                 raise InputError(
                     f"the attacker {name} was asked for, but not the measures it belongs to ({family})",
                     fix=f"add {family} to --measures, or leave the attacker out",
@@ -481,8 +487,22 @@ class Settings(CorpusReading):
         """Whether the anonymizer is run here."""
         return self.system is not None or self.command is not None
 
+    @property
+    def named_measures(self) -> list[str]:
+        """The single measures that were asked for, beside families."""
+        return [name for name in self.measures if name not in MEASURES]
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The families that were asked for, and those of single measures."""
+        from veilmeter.metrics.measure import find_measure
+
+        kinds = {find_measure(name).kind for name in self.named_measures}
+        named = {family for kind, family in FAMILY_OF_KIND.items() if kind in kinds}
+        return tuple(family for family in MEASURES if family in self.measures or family in named)
+
     def wants(self, family: str) -> bool:
-        return family in self.measures and (family != "utility" or self.utility)
+        return family in self.families and (family != "utility" or self.utility)
 
     def of_attacker(self, name: str) -> AttackerSettings:
         return self.attackers.get(name, AttackerSettings())
@@ -556,9 +576,9 @@ def attacker_tables(given: Any) -> dict[str, Any]:
     >>> attacker_tables(["oa", "informed"]), attacker_tables({"vpc-semi-informed": {"backend": "plda"}})
     ({'ignorant': {}, 'informed': {}}, {'informed': {'backend': 'plda'}})
     """
-    from veilmeter.attacks.attacker import attacker_name
+    from veilmeter.attacks.attacker import Attacker, attacker_name
 
-    if isinstance(given, str):
+    if isinstance(given, str | Attacker | type):
         given = [given]
     if not isinstance(given, Mapping):
         return {attacker_name(name): {} for name in given or ()}
@@ -570,19 +590,6 @@ def attacker_tables(given: Any) -> dict[str, Any]:
             raise InputError(f"attackers.{name} is there twice, under two names", fix="write one table")
         tables[attacker_name(name)] = table
     return tables
-
-
-def who_attacks(settings: Settings) -> str:
-    """A sentence on who was asked for and who was not; nothing where all were."""
-    from veilmeter.attacks.attacker import BASELINE, default_attackers
-
-    names = attacker_names(settings)
-    left = [name for name in default_attackers() if name not in names]
-    if not left:
-        return ""
-    special = any(table != AttackerSettings() for name, table in settings.attackers.items() if name != BASELINE)
-    why = " (where there are tables [attackers.NAME], only those attackers are run)" if special else ""
-    return f"attackers: {', '.join(names)}; not asked for: {', '.join(left)}{why}"
 
 
 def attacker_names(settings: Settings) -> list[str]:

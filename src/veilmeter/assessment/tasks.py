@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from veilmeter.core.findings import Finding, not_possible
 from veilmeter.core.keys import key_of
 from veilmeter.core.text import duration
 from veilmeter.core.typed_json import MalformedError, decode, encode
+from veilmeter.core.user_code import files_to_load, load_files
 from veilmeter.metrics.legal.chance import FigureKey
 from veilmeter.metrics.measure import label_of
 from veilmeter.results.model import AttackerResult, Part
@@ -157,6 +159,17 @@ class Task:
     @cached_property
     def key(self) -> str:
         return key_of(self.function, *self.arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Where it holds code from a user's file, another process must load the file before it unpickles that code."""
+        fields = (self.id, self.function, self.arguments, self.needed)
+        files = files_to_load()
+        return (_open_task, (files, pickle.dumps(fields))) if files else (Task, fields)
+
+
+def _open_task(files: tuple[str, ...], fields: bytes) -> Task:
+    load_files(files)
+    return Task(*pickle.loads(fields))  # what this program's own processes send each other
 
 
 Done = Mapping[TaskId, tuple[TaskResult, Arrays]]  # the results of tasks, in the order in which they were planned

@@ -64,6 +64,7 @@ class UtilitySettings:
     budget: float = BUDGET
     groups: tuple[str, ...] = ("gender",)
     offline: bool = False
+    measures: tuple[str, ...] = ()  # of recordings that are measured on request only
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def measure_utility(
         raise InputError("no pair of recordings could be annotated", path=anonymized.root)
     table, counts = _table(usable, before, after, session.texts, language.code, chosen.groups)
     table = replace(table, level=session.level, levels=dict.fromkeys(_RATED, session.rated_level))
-    table = _with_added_measures(table, usable, where)
+    table = _with_added_measures(table, usable, where, chosen.measures)
     estimates = table.estimates()
     if real_time_factor is not None:
         estimates += [MEASURES["real_time_factor"].estimate(real_time_factor, method="processor time over duration")]
@@ -450,9 +451,9 @@ class _AddedMeasures:
 
 
 def _with_added_measures(
-    table: UtilityTable, pairs: Sequence[tuple[Utterance, Utterance]], engine: Engine
+    table: UtilityTable, pairs: Sequence[tuple[Utterance, Utterance]], engine: Engine, asked: Sequence[str]
 ) -> UtilityTable:
-    names = tuple(measure.name for measure in MEASURES.of_kind("recordings"))
+    names = tuple(measure.name for measure in MEASURES.of_kind("recordings", asked))
     if not names:
         return table
     values = np.empty((len(pairs), len(names)))

@@ -29,6 +29,7 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.findings import Finding, as_findings, text_finding, warning
 from veilmeter.core.intervals import LEVEL, cluster_interval
 from veilmeter.core.registry import Registry
+from veilmeter.core.user_code import load_object, version_of
 from veilmeter.data.corpus import SpeechRole
 from veilmeter.data.embeddings import Embeddings
 
@@ -195,7 +196,7 @@ class Attacker(ABC):
 
     def key(self) -> Any:
         """What its scores depend on beside the material, for the store of finished work."""
-        return (self.name, self.version, {name: value for name, value in vars(self).items() if name != "name"})
+        return (self.name, version_of(self), {name: value for name, value in vars(self).items() if name != "name"})
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -352,7 +353,11 @@ ADAPTIVE, FUSED = "adaptive", "fused"  # what each extractor gives away is measu
 
 def default_attackers() -> list[str]:
     """Those that run unless others are asked for."""
-    return [name for name, attacker in ATTACKERS.items() if attacker.default and not attacker.apart]
+    return [
+        name
+        for name, attacker in ATTACKERS.items()
+        if attacker.default and not attacker.apart and name not in ATTACKERS.admitted
+    ]
 
 
 def attackers_for(measures: Sequence[str]) -> list[str]:
@@ -360,14 +365,16 @@ def attackers_for(measures: Sequence[str]) -> list[str]:
     return [name for name in default_attackers() if ATTACKERS[name].family in ("", *measures)]
 
 
-def attacker(name: str) -> Attacker:
-    """By name or alias.
+def attacker(name: str | Attacker | type[Attacker]) -> Attacker:
+    """By name or alias; or as `module:name`, `file.py:name`, an object or its class, for those who ask for it.
 
     >>> attacker("retrained").name
     'informed'
     >>> attacker("vpc-semi-informed").vauquier2025
     'informed'
     """
+    if not isinstance(name, str) or ":" in name:
+        return _admit(name)
     key = name.strip().lower().replace("_", "-").replace(" ", "-")
     for known, found in ATTACKERS.items():
         if key == known or key in found.aliases:
@@ -380,7 +387,29 @@ def attacker(name: str) -> Attacker:
     )
 
 
-def attacker_name(name: str) -> str:
+def _admit(given: str | Attacker | type[Attacker]) -> Attacker:
+    found, label = given, type(given).__name__
+    if isinstance(given, str):
+        found, label = load_object(given, "attacker")[0], given
+    if isinstance(found, type) and issubclass(found, Attacker):
+        kind = found
+        try:
+            found = kind()
+        except TypeError as error:
+            raise InputError(f"the attacker {kind.__name__} can't be made: {error}") from None
+    if not isinstance(found, Attacker):
+        raise InputError(
+            f"{label} is not an attacker: it is a {type(found).__name__}", fix="derive it from ScoringAttacker"
+        )
+    for need in ("name", "about"):
+        if not getattr(found, need, ""):
+            raise InputError(f"the attacker {type(found).__name__} has no {need}", fix=f"set {need} in its class")
+    if ATTACKERS.names and not (found.name in ATTACKERS and ATTACKERS[found.name] is found):
+        ATTACKERS.admit(found.name, found)
+    return found
+
+
+def attacker_name(name: str | Attacker | type[Attacker]) -> str:
     """The name that an attacker has here."""
     return attacker(name).name
 

@@ -168,7 +168,8 @@ def command(given: Given) -> None:
     """
     from functools import partial
 
-    from veilmeter.assessment import assess, assess_challenge
+    from veilmeter.assessment import assess_challenge
+    from veilmeter.assessment.run import run_assessment
     from veilmeter.cli.terminal import show_progress, stages
     from veilmeter.core.engine import cores
 
@@ -194,7 +195,7 @@ def command(given: Given) -> None:
             assess_challenge(settings, place.out, first=partial(_show_first_sets, place=place), **how), place
         )
     else:
-        _show(assess(settings=settings, out=place.out, first=partial(_show_first, place=place), **how), place)
+        _show(run_assessment(settings=settings, out=place.out, first=partial(_show_first, place=place), **how), place)
 
 
 def _merge(values: Mapping[str, Any], given: Given) -> dict[str, Any]:

@@ -173,16 +173,21 @@ def build(kind: Any, values: Mapping[str, Any]) -> Any:
     """An instance of an `OptionSet` from plain values; an unknown name is an error that suggests the nearest."""
     declared = options_of(kind)
     plain = rename(values, declared)
-    for name in plain:
-        if name not in declared:
-            near = difflib.get_close_matches(name, list(declared), 1)
-            fix = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(declared)}"
-            raise InputError(f"unknown option {name!r}", fix=fix)
+    refuse_unknown_options(plain, declared)
     typed = {name: read_value(declared[name], value) for name, value in plain.items() if value is not None}
     for name, missing in declared.items():
         if missing.required and name not in typed:
             raise InputError(f"{missing.all_flags[0]} is required")
     return kind(**typed)
+
+
+def refuse_unknown_options(names: Iterable[str], declared: Mapping[str, Option]) -> None:
+    """An error that suggests the nearest of the declared options."""
+    for name in names:
+        if name not in declared:
+            near = difflib.get_close_matches(name, list(declared), 1)
+            fix = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(declared)}"
+            raise InputError(f"unknown option {name!r}", fix=fix)
 
 
 def rename(values: Mapping[str, Any], declared: Mapping[str, Option]) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Registry(Generic[Thing]):
         self._accepts = accepts
         self._forms = tuple(forms)
         self._loaded: dict[str, Thing] = {}
+        self.admitted: set[str] = set()
 
     @cached_property
     def _built_in(self) -> dict[str, str | Thing]:
@@ -90,6 +91,14 @@ class Registry(Generic[Thing]):
         if name in self:
             raise InputError(f"there is already {self.article} called {name!r}", fix="choose another name")
         self._loaded[name] = self._check(name, thing)
+
+    def admit(self, name: str, thing: Thing) -> None:
+        """For those who ask for it by name in this process, and for nobody else; it may replace one that was admitted
+        before, as a notebook's cell is run again, but none that is registered."""
+        if name in self.names and name not in self.admitted:
+            raise InputError(f"there is already {self.article} called {name!r}", fix="choose another name")
+        self._loaded[name] = self._check(name, thing)
+        self.admitted.add(name)
 
     @property
     def article(self) -> str:

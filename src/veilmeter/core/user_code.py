@@ -113,6 +113,13 @@ def load_object(spec: str, kind: str) -> tuple[Any, ModuleType]:
     True
     """
     module_name, _, attribute = spec.rpartition(":")
+    if module_name == GIVEN:
+        if attribute not in _given:
+            raise InputError(
+                f"the {kind} {attribute} was given as an object to another process",
+                fix="write it into a file and give file.py:name, or run with jobs=1",
+            )
+        return _given[attribute], _home(_given[attribute]) or sys.modules[__name__]
     module = _module(module_name, spec, kind)
     source_version(module)  # notes what is imported now, before it may change
     named: Any = module
@@ -121,6 +128,35 @@ def load_object(spec: str, kind: str) -> tuple[Any, ModuleType]:
             raise InputError(f"{module_name} has no {attribute!r}", fix=f"give the {kind} as module:name, file.py:name")
         named = getattr(named, part)
     return named, module
+
+
+GIVEN = "given"  # in place of a module: what was given in this process as an object
+_given: dict[str, Any] = {}
+
+
+def spec_of(thing: Any) -> Any:
+    """The name by which a function, class or object can be loaded: `module:name` where any process finds it there, else
+    `given:name`, which this process alone knows. Names, and lists of them, stay as they are.
+
+    >>> spec_of("campplus"), spec_of(["campplus", find_imports]), spec_of(lambda samples: samples)
+    ('campplus', ['campplus', 'veilmeter.core.user_code:find_imports'], 'given:lambda')
+    """
+    if isinstance(thing, list | tuple):
+        return [spec_of(item) for item in thing]
+    if thing is None or isinstance(thing, str | Path):
+        return thing
+    made_from = getattr(thing, "__wrapped__", thing)
+    name = getattr(made_from, "__qualname__", None)
+    home = sys.modules.get(getattr(made_from, "__module__", None) or "")
+    if name is not None and home is not None and home.__name__ != "__main__":
+        there = getattr(home, name, None)
+        # A user's file is run again when it is named again, which makes new objects of the same code.
+        if there is thing or (home.__name__ in _files and type(there) is type(thing)):
+            return f"{home.__name__}:{name}"
+    label = str(name or getattr(thing, "name", "") or type(thing).__name__).rpartition(".")[2]
+    label = "".join(letter for letter in label if letter.isalnum() or letter in "_-") or "object"
+    _given[label] = thing
+    return f"{GIVEN}:{label}"
 
 
 def takes_nothing(function: Callable[..., Any]) -> bool:

@@ -54,7 +54,7 @@ class Told:
 
 def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, offline: bool = False, say: Say) -> Told:
     """Runs the demo into `out`; what an earlier run made there is kept."""
-    from veilmeter.assessment import assess
+    from veilmeter.assessment.run import run_assessment
     from veilmeter.data.corpus import read_corpus
     from veilmeter.report import write_report
 
@@ -78,7 +78,7 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
         say(f"attacking {system.title}; the attackers run it {ATTACKER_RUNS} times themselves")
         folder = root / "runs" / system.name
         quick: dict[str, Any] = {"measures": QUICK, "resamples": 200} if fast else {}
-        assessment = assess(
+        assessment = run_assessment(
             str(original / "corpus.csv"),
             str(root / system.name / "corpus.csv"),
             out=folder,

@@ -22,6 +22,7 @@ from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.estimate import Estimate, Estimates, Private
 from veilmeter.core.intervals import LEVEL, cluster_interval
 from veilmeter.core.registry import Registry, find_entry_points
+from veilmeter.core.user_code import load_object
 
 InputKind = Literal["scores", "embeddings", "recordings"]
 INPUT_KINDS: tuple[InputKind, ...] = get_args(InputKind)
@@ -104,6 +105,19 @@ class Measure:
                 f"the measure {self.name!r} has no section called {self.section!r}",
                 fix=f"choose from {', '.join(SECTIONS)}",
             )
+
+    def __call__(self, *material: Any) -> Any:
+        """What it computes from the material, as the function does that it was made from."""
+        if self.compute is None or isinstance(self.compute, tuple):
+            raise TypeError(f"the measure {self.name!r} is not one function")
+        return self.compute(*material)
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        """The function that it was made from, where it is one."""
+        if self.compute is None or isinstance(self.compute, tuple):
+            raise AttributeError("__wrapped__")
+        return self.compute
 
     @property
     def functions(self) -> dict[str, Callable[..., Any]]:
@@ -196,14 +210,35 @@ class MeasureRegistry(Registry[Measure]):
         super().register(name, thing)
         self._families.clear()
 
+    def admit(self, name: str, thing: Measure) -> None:
+        super().admit(name, thing)
+        self._families.clear()
+
+    def find(self, given: str | Measure) -> Measure:
+        """A measure by name; or as `module:name`, `file.py:name` or an object, for those who ask for it."""
+        if isinstance(given, str) and ":" not in given:
+            return self[given]
+        found = load_object(given, "measure")[0] if isinstance(given, str) else given
+        if not isinstance(found, Measure):
+            raise InputError(
+                f"{given if isinstance(given, str) else type(given).__name__} is not a measure: it is a "
+                f"{type(found).__name__}",
+                fix="make it one with @veilmeter.measure_of",
+            )
+        if self._loaded.get(found.name) is not found:
+            self.admit(found.name, found)
+        return found
+
     def values(self) -> list[Measure]:
         return [self[name] for name in self]
 
-    def of_kind(self, kind: InputKind) -> list[Measure]:
-        """The measures that are computed from this kind of material, one by one."""
+    def of_kind(self, kind: InputKind, asked: Container[str] = ()) -> list[Measure]:
+        """The measures that are computed from this kind of material, one by one; those that were admitted for somebody
+        who asked for them only where they are asked for."""
         own = self._of_scores if kind == "scores" else self._built_in
         added = sorted(entry.name for entry in find_entry_points(self.group))
-        entries = [self[name] for name in dict.fromkeys([*own, *self._loaded, *added])]
+        names = dict.fromkeys([*own, *self._loaded, *added])
+        entries = [self[name] for name in names if name not in self.admitted or name in asked]
         return [entry for entry in entries if entry.kind == kind]
 
     def _load(self, name: str) -> Measure:
@@ -214,6 +249,73 @@ class MeasureRegistry(Registry[Measure]):
         if checked.name != name:
             raise InputError(f"the measure {checked.name!r} is registered as {name!r}", fix="use one name for it")
         return checked
+
+
+def measure_of(
+    kind: InputKind,
+    *,
+    name: str = "",
+    label: str = "",
+    unit: str = "",
+    better: Private = "neither",
+    meaning: str = "",
+    source: str = "",
+    **facts: Any,
+) -> Callable[[Callable[..., Any]], Measure]:
+    """Make a measure of a function, as a decorator.
+
+    Parameters
+    ----------
+    kind : {"scores", "embeddings", "recordings"}
+        What the function takes: `Scores`; two `Embeddings`, original and anonymized, of the same recordings; or the
+        samples of a recording before and after, and their rate.
+    name : str
+        Name of the measure; by default that of the function.
+    label : str
+        Name in print; by default the name in words.
+    unit : str
+        Unit of the values, such as `"percent"` or `"bit"`.
+    better : {"higher", "lower", "neither"}
+        The direction in which people are safer.
+    meaning : str
+        One sentence for a person who has never heard of it; by default the first line of the docstring.
+    source : str
+        The paper or standard that defines it.
+    **facts
+        Further fields of `Measure`, such as `low`, `high` or `section`.
+
+    Returns
+    -------
+    Measure
+        To be given to `assess` or `measure`, or named as `file.py:name` on the command line. It can still be called.
+
+    Raises
+    ------
+    InputError
+        If the kind, the unit or a field is unknown.
+
+    Examples
+    --------
+    >>> @measure_of("scores", unit="percent", better="higher")
+    ... def overlap(scores):
+    ...     "The share of target scores below the highest impostor score."
+    ...     return 100 * float((scores.targets < scores.impostors.max()).mean())
+    >>> overlap.label, overlap.meaning
+    ('overlap', 'The share of target scores below the highest impostor score.')
+    """
+
+    def make(function: Callable[..., Any]) -> Measure:
+        called = name or getattr(function, "__name__", "measure")
+        described = meaning or (function.__doc__ or "").strip().partition("\n")[0]
+        try:
+            return Measure(
+                name=called, label=label or called.replace("_", " "), unit=unit, better=better, meaning=described,
+                source=source, kind=kind, compute=function, **facts,
+            )  # fmt: skip
+        except TypeError as error:
+            raise InputError(f"the measure {called!r}: {error}") from None
+
+    return make
 
 
 def _measures_in(package: str) -> dict[str, Measure]:

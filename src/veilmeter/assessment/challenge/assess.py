@@ -17,7 +17,7 @@ from veilmeter.assessment.challenge.table import (
     write_rows,
 )
 from veilmeter.assessment.protocol import GivenProtocol
-from veilmeter.assessment.run import assess
+from veilmeter.assessment.run import run_assessment
 from veilmeter.assessment.settings import AttackerSettings, Settings
 from veilmeter.attacks.attacker import BASELINE, attacker_name, attackers_for
 from veilmeter.core.engine import Say, ShowProgress
@@ -133,7 +133,7 @@ def _assess_sets(
             attackers=left.attackers(challenge_set, settings),
             title=settings.title or f"{challenge_set.name}, {challenge.suffix.lstrip('_')}",
         )
-        assessments[challenge_set.name] = assess(
+        assessments[challenge_set.name] = run_assessment(
             speech.original,
             speech.anonymized,
             settings=chosen,

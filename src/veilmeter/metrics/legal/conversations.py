@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, first_speakers, warning
+from veilmeter.core.option_groups import EVERY_SIZE
 from veilmeter.data.embeddings import Embeddings, unit
 from veilmeter.metrics.measure import percentage_of
 
@@ -227,6 +228,25 @@ def ladder(largest: int) -> list[int]:
     if not few:
         few = [n for n in (2, 4, 8, 16) if n < largest]
     return [*few, largest]
+
+
+CURVE = (2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+
+
+def sizes_to_draw(wanted: Sequence[int]) -> tuple[int, ...]:
+    """The numbers of people at which people are drawn, which takes time: round numbers where all were asked for."""
+    return () if tuple(wanted) == EVERY_SIZE else tuple(wanted)
+
+
+def curve_sizes(wanted: Sequence[int], largest: int) -> list[int]:
+    """The numbers of people at which a curve is given: those asked for, or round ones, and everybody.
+
+    >>> curve_sizes((), 12), curve_sizes((3, 40), 12), curve_sizes(EVERY_SIZE, 5)
+    ([2, 5, 10, 12], [3, 12], [2, 3, 4, 5])
+    """
+    asked = range(2, largest) if tuple(wanted) == EVERY_SIZE else wanted or CURVE
+    base = [n for n in asked if n < largest]
+    return [*base, largest] if largest >= 2 else base
 
 
 def speakers_by_length(test: Embeddings, lengths: Sequence[int]) -> dict[int, int]:

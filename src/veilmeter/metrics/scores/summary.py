@@ -75,6 +75,7 @@ def values(data: ScoreSet, eer_method: str = "rocch") -> dict[str, float]:
 
 def measure(
     scores: ScoresLike,
+    measures: Sequence[str | Measure] = (),
     *,
     intervals: bool = True,
     resamples: int = 1000,
@@ -89,6 +90,8 @@ def measure(
     scores : Scores, path, DataFrame, or (targets, impostors)
         The scores; a path is a score file with the label in its fourth column, and a frame has the columns `score`
         and `target`, perhaps `enroll_speaker` and `test_speaker`.
+    measures : sequence of str or Measure
+        Measures by name, as `file.py:name`, or as `measure_of` makes them; by default all that are registered.
     intervals : bool
         Whether to compute 95 % intervals. Without them large sets get no chance level either.
     resamples : int
@@ -117,8 +120,15 @@ def measure(
     >>> round(found["d_ece"].value, 4), found["l_w"].extra["tag"]
     (0.7213, 'A')
     """
+    names = [MEASURES.family(MEASURES.find(given).name) for given in measures] or None
     measured, problems = measure_with_problems(
-        to_scores(scores), intervals=intervals, resamples=resamples, seed=seed, eer_method=eer_method, engine=engine
+        to_scores(scores),
+        measures=names,
+        intervals=intervals,
+        resamples=resamples,
+        seed=seed,
+        eer_method=eer_method,
+        engine=engine,
     )
     for problem in problems:
         (reason,) = references(problem)
@@ -138,7 +148,9 @@ def measure_with_problems(
     measures: Sequence[str] | None = None,
 ) -> tuple[dict[str, Estimate], list[Finding]]:
     """As `measure`, of all registered measures or of those named, and why some gave nothing."""
-    entries = [entry for entry in MEASURES.of_kind("scores") if measures is None or entry.name in measures]
+    entries = [
+        entry for entry in MEASURES.of_kind("scores", measures or ()) if measures is None or entry.name in measures
+    ]
     functions = score_functions(eer_method, entries)
     data = SortedScores(*scores.ordered)
     spread = _spread(scores, data, functions, resamples if intervals else 0, seed, engine)

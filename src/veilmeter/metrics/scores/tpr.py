@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, warning
 from veilmeter.metrics.measure import Measure, rate_suffix
@@ -85,8 +86,29 @@ MEASURE = Measure(
 def tpr_at_fpr(targets: ArrayLike, impostors: ArrayLike, fpr: float) -> float:
     """The share of targets accepted by the lowest threshold that accepts at most this share of impostors, in percent.
 
+    Parameters
+    ----------
+    targets, impostors : array_like
+        Scores of comparisons of one speaker, and of different speakers.
+    fpr : float
+        The false positive rate, as a share between 0 and 1 (0.01 is 1 %).
+
+    Returns
+    -------
+    float
+        The true positive rate, in percent.
+
+    Raises
+    ------
+    InputError
+        If the rate does not lie between 0 and 1.
+
+    Examples
+    --------
     >>> tpr_at_fpr([1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 2.0, 3.0], 0.25)
     50.0
     """
+    if not 0 < fpr < 1:
+        raise InputError(f"the false positive rate must lie between 0 and 1 (got {fpr:g})", fix="write 0.01 for 1 %")
     scores = SortedScores.from_arrays(targets, impostors)
     return Tpr(fpr).value(scores)

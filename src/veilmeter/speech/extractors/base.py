@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.registry import Registry
-from veilmeter.core.user_code import load_object, note_origin, parameters_of, source_version, takes_nothing, version_of
+from veilmeter.core.user_code import (
+    GIVEN,
+    load_object,
+    note_origin,
+    parameters_of,
+    source_version,
+    takes_nothing,
+    version_of,
+)
 
 DEFAULT = "campplus"
 
@@ -102,6 +110,8 @@ def extractor_label(spec: str) -> str:
     if spec.startswith(GIVEN_TEXTS):
         return f"{spec.partition(':')[0]}-given"
     place, colon, name = spec.rpartition(":")
+    if place == GIVEN:
+        return name
     if place in ("onnx", "campplus"):
         return Path(name).stem
     if place == "wavlm":

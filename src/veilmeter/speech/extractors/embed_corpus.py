@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine, Here, Progress
 from veilmeter.core.errors import InputError, Problem
-from veilmeter.core.user_code import version_of
+from veilmeter.core.user_code import spec_of, version_of
 from veilmeter.data.corpus import Corpus
 from veilmeter.speech.audio import LONGEST_SECONDS, RATE, is_silent
 from veilmeter.speech.extractors.base import DEFAULT, Extractor, load_extractor, load_same_extractor
@@ -156,7 +156,7 @@ class Embedded:
 def embed_corpus(
     corpus: Corpus,
     out: str | Path,
-    extractor: str = DEFAULT,
+    extractor: str | Callable[..., Any] | Extractor = DEFAULT,
     *,
     engine: Engine | None = None,
     offline: bool = False,
@@ -171,6 +171,7 @@ def embed_corpus(
     run. The bytes written depend on the corpus and the extractor alone, not on the engine, the order or interruptions.
     """
     refuse_unusable(corpus, strict=strict)
+    extractor = str(spec_of(extractor))
     model = load_extractor(extractor, offline=offline)  # here first: it may have to fetch its weights
     version = version_of(model)
     facts = {"extractor": model.name, "version": version, "dimension": model.dimension, "audio": AUDIO}
