@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.estimate import Estimate
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.inference import infer, shuffle
+from veilmeter.metrics.inference import combine_guesses, infer, residual, shuffle
 
 
 def voices(shift: float, *, speakers: int = 30, each: int = 4, values: int = 2, seed: int = 0) -> Embeddings:
@@ -126,3 +127,32 @@ def test_a_sure_guess_has_an_interval_below_it() -> None:
     low, high = infer(voices(9.0), "accent", permutations=20).interval()
     assert 60 < low < 100
     assert high == pytest.approx(100)
+
+
+def two_attributes(shift: float) -> Embeddings:
+    """Thirty people in two accents; one of them is the only one of their age in their accent."""
+    known = voices(shift)
+    ages = ["old" if (c % 2 == 0) != (c == 2) else "young" for c in known.codes]
+    x = known.vectors + shift * np.eye(12)[5] * np.array([age == "old" for age in ages])[:, None]
+    return Embeddings(x, known.utterances, known.speakers, {**known.attributes, "age": ages})
+
+
+def test_combinations_single_out_the_one_who_differs() -> None:
+    both = two_attributes(8.0)
+    found = combine_guesses([infer(both, name, permutations=5) for name in ("accent", "age")])
+    assert found is not None
+    assert (found.people, found.combinations, found.alone, found.alone_and_right) == (30, 3, 1, 1)
+    assert combine_guesses([infer(both, "age", permutations=5)]) is None
+
+
+def test_guesses_are_those_that_are_counted() -> None:
+    found = infer(voices(1.0), "accent", permutations=5)
+    right = found.guesses[found.who] == found.label
+    assert set(right[found.correct > 0.5].tolist()) == {True}
+    assert set(right[found.correct < 0.5].tolist()) == {False}
+
+
+def test_the_risk_is_what_lies_beyond_the_control() -> None:
+    for value, beyond in ((50.0, 0.0), (100.0, 100.0), (25.0, -50.0)):
+        assert residual(Estimate(name="inference", value=value, unit="percent", null=50.0)) == (beyond, None)
+    assert residual(Estimate(name="inference", value=70.0, unit="percent")) is None

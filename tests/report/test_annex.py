@@ -13,11 +13,12 @@ from tests.results.sample_results import sample
 
 from veilmeter.assessment import assess
 from veilmeter.assessment.statements import AnnexEntries
+from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.options import options_of
 from veilmeter.report import write_report
 from veilmeter.report.annex import FILL_IN, Chapter, annex
 from veilmeter.report.decision import decide
-from veilmeter.results.model import Results
+from veilmeter.results.model import Part, Results
 from veilmeter.results.run_folder import processor_seconds, read_results
 from veilmeter.wording.english.annex import TEXTS
 
@@ -136,3 +137,20 @@ def test_the_margin_says_what_better_attackers_added() -> None:
     both = replace(results, attackers={"ignorant": replace(weak, reference=True), "adaptive": strong})
     (same,) = (text for text in by_attacker(both).paragraphs if "Margin" in text)
     assert "does not bound what later attackers will find" in same
+
+
+def test_every_attribute_has_its_control() -> None:
+    points = [
+        Estimate(name="inference", value=80.0, unit="percent", interval=(70.0, 90.0), null=50.0, null_range=(40.0, 60.0),
+                 at={"attribute": attribute})
+        for attribute in ("gender", "accent")
+    ]  # fmt: skip
+    counts = {"combined_people": 40, "combined_combinations": 9, "combined_alone": 3, "combined_alone_and_right": 2}
+    part = Part(name="inference", estimates=Estimates(points), details=counts)
+    results = replace(sample(), parts={"inference": part})
+    (chapter,) = (c for c in chapters_of(results) if c.title == TEXTS["inference.title"])
+    assert chapter.table is not None
+    assert chapter.table.rows[0] == ("gender", "80 [70, 90]", "50 [40, 60]", "60 [40, 80]", "–")
+    assert [row[0] for row in chapter.table.rows] == ["gender", "accent"]
+    assert "3 people are alone with theirs, and for 2 of them" in chapter.paragraphs[1]
+    assert not any(c.title == TEXTS["inference.title"] for c in chapters_of(replace(results, parts={})))

@@ -6,7 +6,7 @@ Each is a top-level function of picklable arguments, so that the engine can run 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.metrics.inference import infer
+from veilmeter.metrics.inference import Inference, combine_guesses, infer
 from veilmeter.metrics.legal.sessions import linkability_by_session
 from veilmeter.metrics.measure import compute_estimates, find_measure
 from veilmeter.metrics.scores.score_sets import SetFigures, compare_set_figures, cross_calibration, set_figures
@@ -175,6 +175,7 @@ def inference_part(
     before: list[Estimate] = []
     details: dict[str, Any] = {}
     reasons = []
+    inferences: list[Inference] = []
     for attribute in attributes:
         try:
             guessed, known = (infer(side, attribute, seed=seed) for side in (anonymized, original))
@@ -182,6 +183,7 @@ def inference_part(
             column = Reference("attribute", attribute)
             reasons.append(warning("attribute_not_inferred", attribute=column, reason=Reference("text", error.what)))
             continue
+        inferences.append(guessed)
         for collected, inference in ((guesses, guessed), (before, known)):
             estimate = inference.estimate(intervals=intervals)
             collected.append(estimate.with_(at={"attribute": attribute, **estimate.at}))
@@ -190,6 +192,8 @@ def inference_part(
             "values": guessed.counts,
             "left_out": guessed.left_out,
         }
+    together = combine_guesses(inferences)
+    details |= {} if together is None else {f"combined_{name}": count for name, count in asdict(together).items()}
     part = Part(name="inference", estimates=Estimates(guesses), reference=Estimates(before), details=details)
     return TaskResult(part=part, not_tested=tuple(reasons)), {}
 

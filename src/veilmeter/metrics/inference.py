@@ -49,7 +49,8 @@ class Inference:
 
     A cell is one speaker's recordings with one value: `correct` is the share guessed right, `label` the value as an
     index into `values`, `who` the speaker as an index into `speakers`. `null` are the balanced accuracies when it is
-    shuffled who has which values. `varies` says whether a speaker has more than one value.
+    shuffled who has which values. `varies` says whether a speaker has more than one value. `guesses` is the value that
+    most recordings of each speaker are guessed to have, as an index.
     """
 
     attribute: str
@@ -62,6 +63,7 @@ class Inference:
     folds: int
     left_out: dict[str, int]
     varies: bool
+    guesses: Codes
 
     @property
     def value(self) -> float:
@@ -145,13 +147,58 @@ def infer(
     first = np.unique(who, return_index=True)[1]
     fold = _stratify(label[first], folds, rng)
     labels = np.stack([label, *(shuffle(label, who, rng) for _ in range(permutations))])
-    right = work.right(labels, fold, folds)
+    guessed = work.guess(labels, fold, folds)
+    right = guessed == labels
     cells, share = work.shares(label, right[0])
     null = np.array([work.recall(labels[i], right[i]) for i in range(1, len(labels))])
     names = tuple(embeddings.names[person] for person in people)
     varies = len(cells) > len(people)
     who, label = cells // len(values), cells % len(values)
-    return Inference(attribute, values, names, who, label, share, null, folds, left_out, varies)
+    votes = np.zeros((len(people), len(values)))
+    np.add.at(votes, (work.who, guessed[0]), 1)
+    return Inference(
+        attribute, values, names, who, label, share, null, folds, left_out, varies, votes.argmax(axis=1)
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Combinations:
+    """How many people share the values of several attributes, as they were guessed: of `people`, how many are `alone`
+    with their combination, and of how many of these every value is right, so that it describes a real person."""
+
+    people: int
+    combinations: int
+    alone: int
+    alone_and_right: int
+
+
+def combine_guesses(inferences: Sequence[Inference]) -> Combinations | None:
+    """The combinations of all attributes that do not vary within speakers; None for fewer than two of them."""
+    stable = [inference for inference in inferences if not inference.varies]
+    if len(stable) < 2:
+        return None
+    guessed = [dict(zip(i.speakers, i.guesses.tolist(), strict=True)) for i in stable]
+    true = [{i.speakers[who]: int(label) for who, label in zip(i.who, i.label, strict=True)} for i in stable]
+    names = [name for name in stable[0].speakers if all(name in of_attribute for of_attribute in guessed)]
+    cells = {name: tuple(of_attribute[name] for of_attribute in guessed) for name in names}
+    sizes = Counter(cells.values())
+    alone = [name for name in names if sizes[cells[name]] == 1]
+    right = [name for name in alone if cells[name] == tuple(of_attribute[name] for of_attribute in true)]
+    return Combinations(len(names), len(sizes), len(alone), len(right))
+
+
+def residual(estimate: Estimate) -> tuple[float, tuple[float, float] | None] | None:
+    """What is inferred with the record beyond what is inferred without it, as a share of what was left to infer, in
+    percent (the risk of anonymeter); with its interval. The control is a guess made from somebody else's recordings.
+
+    >>> residual(Estimate(name="inference", value=80.0, unit="percent", null=50.0, interval=(70.0, 90.0)))
+    (60.0, (40.0, 80.0))
+    """
+    control = estimate.null
+    if control is None or control >= 100:
+        return None
+    beyond = [100 * (end - control) / (100 - control) for end in (estimate.value, *(estimate.interval or ()))]
+    return beyond[0], (beyond[1], beyond[2]) if estimate.interval is not None else None
 
 
 def shuffle(label: Codes, who: Codes, rng: np.random.Generator) -> Codes:
@@ -174,9 +221,9 @@ class _Guesses:
     def __init__(self, vectors: Array, who: Codes, values: int) -> None:
         self.vectors, self.who, self.values = vectors, who, values
 
-    def right(self, labels: Codes, fold: Codes, folds: int) -> NDArray[np.bool_]:
-        """Whether each recording is guessed right (dealings x recordings)."""
-        hits = np.zeros(labels.shape, bool)
+    def guess(self, labels: Codes, fold: Codes, folds: int) -> NDArray[np.int16]:
+        """The value that each recording is guessed to have (shuffles x recordings)."""
+        guesses = np.zeros(labels.shape, np.int16)
         for number in range(folds):
             test = fold[self.who] == number
             seen, unseen = np.flatnonzero(~test), np.flatnonzero(test)
@@ -192,9 +239,8 @@ class _Guesses:
                 part = labels[start : start + step]
                 weights = np.stack([self._weights(dealt[rows], who) for dealt in part])
                 centers = [weights @ train for train in trained]
-                guess = nearest_center([other for _, other in views], centers)
-                hits[start : start + step, unseen] = guess == part[:, unseen]
-        return hits
+                guesses[start : start + step, unseen] = nearest_center([other for _, other in views], centers)
+        return guesses
 
     def _weights(self, label: Codes, who: Codes) -> Array:
         """The weight of each recording in the mean of each value, speakers counting equally; NaN for unused values."""

@@ -14,6 +14,7 @@ from typing import Any
 from veilmeter.assessment.statements import SCALE, read_annex, read_recipients
 from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.estimate import Estimate
+from veilmeter.metrics.inference import residual
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
 from veilmeter.report.recipients import RecipientRow, RecipientShare, recipient_table
 from veilmeter.report.rows import THREE, CriterionRow, criterion_row, linking_of_all
@@ -22,7 +23,7 @@ from veilmeter.results.verdict import LAWYER
 from veilmeter.wording import sentence, sentences
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.annex import TEXTS
-from veilmeter.wording.numbers import capitalize, chance, count, full, span
+from veilmeter.wording.numbers import capitalize, chance, count, full, of_hundred, span
 
 FILL_IN = ""
 OPTIONS = ("sign.option_1", "sign.option_2", "sign.option_3", "sign.option_4")
@@ -92,6 +93,7 @@ def annex(results: Results, decision: Decision, created: str = "") -> tuple[Chap
         _recipients(file),
         _likelihood(results),
         _by_attacker(file),
+        *_inference(results),
         Chapter(TEXTS["limit.title"], (decision.limit or TEXTS["limit.none"],)),
         _method(results),
         _reliance(decision),
@@ -258,6 +260,32 @@ def _margin(results: Results, linking: Criterion | None) -> list[str]:
     paper, best = max(papers, key=lambda name: papers[name]), max(known, key=lambda name: known[name])
     values = {"paper": paper, "found": span(known[paper], None), "best": best, "more": span(known[best], None)}
     return [TEXTS["attackers.margin" if known[best] > known[paper] else "attackers.no_margin"].format(**values)]
+
+
+def _inference(results: Results) -> list[Chapter]:
+    """Every attribute with its control; nothing where no attribute was inferred, which the criterion says already."""
+    part = results.parts.get("inference")
+    if part is None or not part.estimates:
+        return []
+    original = {point.at.get("attribute"): point for point in part.reference}
+    rows = []
+    for point in part.estimates.points("inference"):
+        beyond, before = residual(point), original.get(point.at.get("attribute"))
+        rows.append(
+            (
+                str(point.at.get("attribute", "")),
+                of_hundred(point),
+                "–" if point.null is None else span(point.null, point.null_range),
+                "–" if beyond is None else span(*beyond),
+                "–" if before is None else of_hundred(before),
+            )
+        )
+    counted = {name.removeprefix("combined_"): count for name, count in part.details.items()}
+    combined = TEXTS["inference.combined_one"]
+    if "combined_alone" in part.details:
+        combined = TEXTS["inference.combined"].format(**counted, right=counted["alone_and_right"])
+    head = tuple(TEXTS[f"inference.{name}"] for name in ("attribute", "with", "without", "beyond", "original"))
+    return [Chapter(TEXTS["inference.title"], (TEXTS["inference.note"], combined), table=Table(head, tuple(rows)))]
 
 
 def _method(results: Results) -> Chapter:

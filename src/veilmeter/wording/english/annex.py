@@ -109,6 +109,20 @@ TEXTS = {
     "cast.insider": "Insider, such as a rogue employee",
     "cast.public": "The public",
     "cast.anybody": "Anybody: the strongest attacker",
+    # --- inference with control
+    "inference.title": "Inference with control",
+    "inference.note": "What can be inferred with a person's recordings beyond what can be inferred without them. The control is the "
+    "same guess from recordings of somebody else; the risk is the share of what it leaves open that the person's own recordings "
+    "settle (the risk of anonymeter). Attributes that could not be inferred are listed under residual risk.",
+    "inference.attribute": "attribute",
+    "inference.with": "right with the recordings, of 100",
+    "inference.without": "right without them (control, and 90 % of its draws)",
+    "inference.beyond": "risk beyond the control, in %",
+    "inference.original": "right from original speech",
+    "inference.combined": "All attributes that do not change within a person together, as inferred: {combinations} combinations "
+    "among {people} people; {alone} people are alone with theirs, and for {right} of them every inferred attribute is right.",
+    "inference.combined_one": "Fewer than two attributes that do not change within a person were inferred, so that combinations of "
+    "them were not counted.",
     # --- likelihood and severity
     "likelihood.note": "The likelihood is that of the strongest attacker that was run, with its 95 % interval.",
     "likelihood.criterion": "criterion",
