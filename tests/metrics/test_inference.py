@@ -132,7 +132,7 @@ def test_a_sure_guess_has_an_interval_below_it() -> None:
 def two_attributes(shift: float) -> Embeddings:
     """Thirty people in two accents; one of them is the only one of their age in their accent."""
     known = voices(shift)
-    ages = ["old" if (c % 2 == 0) != (c == 2) else "young" for c in known.codes]
+    ages = ["young" if c % 4 == 0 or c == 1 else "old" for c in known.codes]
     x = known.vectors + shift * np.eye(12)[5] * np.array([age == "old" for age in ages])[:, None]
     return Embeddings(x, known.utterances, known.speakers, {**known.attributes, "age": ages})
 
