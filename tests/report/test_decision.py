@@ -12,7 +12,7 @@ from tests.results.sample_results import attacker, link, sample
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference, about, text_finding
-from veilmeter.report.advice import advice
+from veilmeter.report.advice import advice, without
 from veilmeter.report.annex import annex
 from veilmeter.report.decision import Dots, anonymizer_words, decide, limit_finding, masthead, reliance
 from veilmeter.report.html import parameters, use_notes
@@ -21,7 +21,7 @@ from veilmeter.report.release import curves_of, extrapolations, release_of
 from veilmeter.report.rows import criterion_row
 from veilmeter.results import trust
 from veilmeter.results.criteria import inference_criterion, linking_finding
-from veilmeter.results.model import Check, Criterion, Input, Part, Results
+from veilmeter.results.model import Check, Criterion, Input, LinkedPerson, Part, Results
 from veilmeter.results.run_folder import read_results
 from veilmeter.wording import sentence
 from veilmeter.wording.english.decision import REMEDIES
@@ -439,6 +439,24 @@ def test_everybody_is_a_dot_and_the_exposed_are_named() -> None:
     assert strip is not None
     assert [(dot.speaker, dot.share, dot.exposed) for dot in strip.dots] == [("s1", 0.4, True)]
     assert "Exposed: 1 of 1 person (s1)." in strip.caption
+
+
+def test_what_leaving_the_exposed_out_would_change_is_told() -> None:
+    rows = tuple(
+        LinkedPerson(speaker=f"s{n}", length=1, among=20, conversations=4, linked=100.0 if n == 3 else 5.0)
+        for n in range(20)
+    )
+    holder = replace(attacker("ignorant", link(9.75, low=5.0, high=15.0)), people=rows)
+    results = replace(sample(), attackers={"ignorant": holder})
+    finding = without(results, ["s3"])
+    assert finding is not None
+    left, before = finding.values["linked"], finding.values["before"]
+    assert isinstance(left, Estimate)
+    assert isinstance(before, Estimate)
+    assert (left.value, before.value) == (pytest.approx(5.0), pytest.approx(9.75))
+    assert sentence(finding).startswith("Without this person, the strongest attacker would link 5")
+    assert without(results, [row.speaker for row in rows[1:]]) is None  # hardly anybody is left
+    assert without(replace(results, attackers={}), ["s3"]) is None
 
 
 def test_the_decision_is_signed_once_and_nothing_is_ticked() -> None:

@@ -123,6 +123,51 @@ def test_figures_and_tables_can_be_taken_along(browser: Any, report: Path) -> No
         assert opened.said == []
 
 
+def test_an_address_holds_what_was_chosen(browser: Any, report: Path) -> None:
+    with Opened(browser, report, unfold=False) as opened:
+        page = opened.page
+        assert page.locator("#chosen-dot").is_hidden()
+        page.locator(".strip [data-person]").first.click()
+        name = page.locator(".strip [data-person]").first.get_attribute("data-person")
+        assert page.locator("#chosen-dot").inner_text().startswith(f"{name}: highest risk")
+        page.fill("#release-candidates", "9")
+        answer = page.locator("#release-answer").inner_text()
+        page.click("#chosen-dot a")  # to the table, which keeps the choice
+        page.wait_for_function("() => !document.getElementById('people').classList.contains('closed')")
+        address = page.url
+        assert address.endswith(f"#people;person={name};release-candidates=9")
+        other = opened.context.new_page()
+        other.goto(address)
+        other.wait_for_selector("html[data-ready]", timeout=60_000)
+        assert other.locator("#release-answer").inner_text() == answer
+        assert other.locator("tr.chosen").get_attribute("data-speaker") == name
+        assert "closed" not in (other.locator("#people").get_attribute("class") or "")
+        assert opened.said == []
+
+
+def test_a_legend_shows_one_line_alone(browser: Any, report: Path) -> None:
+    dimmed = "() => [...document.querySelectorAll('#figure-det .role-mark path')].map(p => p.style.opacity)"
+    with Opened(browser, report) as opened:
+        page = opened.page
+        entry = page.locator("#figure-det .role-legend .role-scope text").nth(1)
+        entry.click()
+        before = page.evaluate(dimmed)
+        assert before.count("") == 1  # the line of that attacker
+        assert before.count("0.08") >= 3
+        entry.click()
+        assert set(page.evaluate(dimmed)) == {""}
+
+
+def test_every_figure_and_criterion_has_a_link(browser: Any, report: Path) -> None:
+    with Opened(browser, report, unfold=False) as opened:
+        page = opened.page
+        page.click("table.criteria a:has-text('Linking')")
+        page.wait_for_function("() => !document.getElementById('linking').classList.contains('closed')")
+        links = page.locator("a.permalink").evaluate_all("all => all.map(a => a.hash.slice(1))")
+        assert len(links) >= 5
+        assert all(page.locator(f"[id='{link}']").count() == 1 for link in links)
+
+
 def test_the_matrix_gives_a_row_a_pair(browser: Any, report: Path, run: Path, tmp_path: Path) -> None:
     write_figures(run, tmp_path / "figures", formats=())
     with Opened(browser, report) as opened:
@@ -301,12 +346,21 @@ def test_sound_plays_where_it_was_allowed(browser: Any, tmp_path: Path, run: Pat
 def test_the_decision_is_one_screen_and_one_printed_page(
     any_browser: Any, report: Path, request: pytest.FixtureRequest
 ) -> None:
-    """With fonts of the usual width all of it is seen at once; paper holds it with wide ones too."""
+    """Verdict, people and criteria are seen at once, with fonts of the usual width nearly all the rest; paper holds all of
+    it. No text is smaller than 14 pixels."""
     wide = request.node.callspec.params["any_browser"] == "dejavu"
     with Opened(any_browser, report, unfold=False, viewport={"width": 1280, "height": 900}) as opened:
         page = opened.page
         box = page.locator("#decision").bounding_box()
-        assert box["y"] + box["height"] <= (1150 if wide else 900)
+        assert box["y"] + box["height"] <= (1300 if wide else 1120)
+        criteria = page.locator("#decision table.criteria").bounding_box()
+        assert criteria["y"] + criteria["height"] <= 700
+        sizes = page.evaluate(
+            "[...document.querySelectorAll('#decision *')].filter(e => !e.closest('.visually-hidden') && "
+            "[...e.childNodes].some(c => c.nodeType === 3 && c.textContent.trim()))"
+            ".map(e => parseFloat(getComputedStyle(e).fontSize))"
+        )
+        assert min(sizes) >= 14
         page.emulate_media(media="print")
         page.set_viewport_size({"width": 688, "height": 1000})  # A4 between its margins
         assert page.locator("#decision").bounding_box()["height"] <= 1024  # 271 mm

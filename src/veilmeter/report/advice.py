@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from veilmeter.attacks.attacker import ATTACKERS
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Reference
+from veilmeter.core.intervals import cluster_error, logit_t
 from veilmeter.report.rows import linking_of_all
 from veilmeter.results import trust
-from veilmeter.results.criteria import kept_attribute
-from veilmeter.results.model import Criterion, Results
+from veilmeter.results.criteria import kept_attribute, strongest
+from veilmeter.results.model import Criterion, LinkedPerson, Results
 
 WIDE_INTERVAL = 20.0  # percentage points: wider, and hardly anything follows from it
 CLEARLY_LESS = 10.0  # percentage points: what a measure must gain to be recommended
@@ -118,9 +121,34 @@ def singling_out_advice(results: Results) -> Iterator[Advice]:
     unprotected = len(results.people.unprotected)
     if unprotected and unprotected < len(results.people.persons) / 2:
         action = Finding("advice_treat_people", {"number": unprotected})
-        yield Advice("singling_out", action, Finding("people_are_listed"))
+        yield Advice(
+            "singling_out", action, without(results, results.people.unprotected) or Finding("people_are_listed")
+        )
     elif _failing(results, "singling_out") is not None:
         yield Advice("singling_out", Finding("advice_less_similar_voices"))
+
+
+def without(results: Results, left_out: Sequence[str]) -> Finding | None:
+    """What the headline's attacker links of everybody, and of the others if these people were left out, both as they
+    were measured. None where fewer than two people remain, or linking was not measured."""
+    case = strongest(results)
+    if case is None:
+        return None
+    length, among = int(case.estimate.at.get("length", 1)), int(case.estimate.at["speakers"])
+    rows = [row for row in results.attackers[case.attacker].people if (row.length, row.among) == (length, among)]
+    kept = [row for row in rows if row.speaker not in left_out]
+    if not 2 <= len(kept) < len(rows):
+        return None
+    before, linked = (_mean_linked(some, case.estimate) for some in (rows, kept))
+    return Finding("linked_without", {"number": len(rows) - len(kept), "before": before, "linked": linked})
+
+
+def _mean_linked(rows: Sequence[LinkedPerson], like: Estimate) -> Estimate:
+    counts = [row.conversations for row in rows]
+    each = np.repeat([row.linked / 100 for row in rows], counts)
+    value = float(each.mean())
+    low, high = logit_t(value, *cluster_error(each, np.repeat(np.arange(len(rows)), counts)))
+    return like.with_(value=100 * value, interval=(100 * low, 100 * high), extra={})
 
 
 def attributes(results: Results) -> Iterator[Advice]:

@@ -9,7 +9,7 @@ from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, group_references
 from veilmeter.metrics.measure import is_headline
-from veilmeter.report.advice import advice
+from veilmeter.report.advice import advice, without
 from veilmeter.report.release import UNKNOWN, Curve, Release, release_of
 from veilmeter.report.rows import THREE, Bar, CriterionRow, about_attacker, bar_of, criterion_row, linking_of_all
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
@@ -307,11 +307,14 @@ def strip_of(results: Results) -> Strip | None:
         )
         for person in people[:MOST_DOTS]
     )
+    exposed = results.people.unprotected
+    left = without(results, exposed) if 0 < len(exposed) < len(people) / 2 else None
     return Strip(
         dots,
         words.strip_caption(
             len(people), results.people.unprotected, len(dots) < len(people), are_recognized(results.criteria)
-        ),
+        )
+        + ("" if left is None else f" {sentence(left, 'lay')}"),
     )
 
 

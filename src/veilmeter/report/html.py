@@ -21,6 +21,7 @@ from urllib.parse import quote, urlsplit
 from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.files import cache_folder, plain, write_text
+from veilmeter.report.advice import without
 from veilmeter.report.annex import annex
 from veilmeter.report.decision import Decision, basis_words, decide, never_tested
 from veilmeter.report.figures import style
@@ -198,10 +199,16 @@ def render_annex(run: Reported, options: Options) -> str:
     )
 
 
+MOST_LEFT_OUT = 30  # people of whom it is computed what leaving them out would change
+
+
 def people_data(results: Results, recordings: Recordings) -> dict[str, Any]:
+    left_out = {name: without(results, [name]) for name in results.people.unprotected[:MOST_LEFT_OUT]}
+    changes = {name: sentence(found, "lay") for name, found in left_out.items() if found is not None}
     return {
         person.speaker: {
             "sentence": words.person_risk(person.risk),
+            "without": changes.get(person.speaker, ""),
             "audio": recordings.get(person.speaker, []),
         }
         for person in results.people.persons[:MOST_PEOPLE]

@@ -128,6 +128,24 @@
     });
   }
 
+  // A click on an entry of a legend shows what has its color and dims the rest; another one shows all again.
+  document.addEventListener("click", (event) => {
+    const entry = event.target.closest && event.target.closest(".role-legend .role-scope");
+    const symbol = entry && entry.querySelector(".role-legend-symbol path"), svg = entry && entry.closest("svg");
+    if (!symbol) return;
+    const inkOf = (part) => (part.getAttribute("stroke") && part.getAttribute("stroke") !== "none" && part.getAttribute("stroke") !== "transparent" ? part.getAttribute("stroke") : part.getAttribute("fill")) || "";
+    const wanted = svg.dataset.alone === inkOf(symbol) ? "" : inkOf(symbol);
+    svg.dataset.alone = wanted;
+    for (const part of svg.querySelectorAll(".role-mark path, .role-mark line")) {
+      const own = [part.getAttribute("stroke"), part.getAttribute("fill")];
+      part.style.opacity = !wanted || own.includes(wanted) ? "" : "0.08";
+    }
+    for (const other of svg.querySelectorAll(".role-legend .role-scope")) {
+      const drawn = other.querySelector(".role-legend-symbol path");
+      other.style.opacity = !wanted || (drawn && inkOf(drawn) === wanted) ? "" : "0.45";
+    }
+  });
+
   function mark(view) {
     try { view.signal("chosen", chosen).runAsync(); } catch (_error) { /* this figure has no speakers */ }
   }
@@ -182,6 +200,25 @@
     root.dataset.theme = dark ? "light" : "dark";
   });
 
+  // The address holds what was chosen, so that a link leads to the same view: #people;person=P34;candidates=20
+  const [firstId, ...given] = location.hash.slice(1).split(";");
+  const kept = new Map(given.map((pair) => pair.split("=").map(decodeURIComponent)).filter((pair) => pair.length === 2));
+  const idOfHash = () => decodeURIComponent(location.hash.slice(1).split(";")[0]);
+  function writeAddress(id) {
+    const pairs = [...kept].map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(value)}`);
+    if (!id && !pairs.length && !location.hash) return;
+    try { history.replaceState(null, "", "#" + [encodeURIComponent(id), ...pairs].join(";")); } catch (_error) { /* an address that can't be changed */ }
+  }
+  function remember(key, value) {
+    if (value === "" || value === null) kept.delete(key); else kept.set(key, String(value));
+    writeAddress(idOfHash());
+  }
+  const controls = [...document.querySelectorAll("#calculator input, #calculator select, [data-signal]")];
+  for (const control of controls) {
+    if (kept.has(control.id)) control.value = kept.get(control.id);
+    control.addEventListener("input", () => remember(control.id, control.value));
+  }
+
   // The technical part is folded; a link to a section opens it. Without script everything stays open.
   const folds = [...document.querySelectorAll(".fold")];
   function unfold(section, open) {
@@ -193,12 +230,13 @@
     section.querySelector(".folder").addEventListener("click", () => unfold(section, section.classList.contains("closed")));
   }
   function openTarget() {
-    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const id = idOfHash(), target = id && document.getElementById(id);
     const section = target && target.closest(".fold");
-    if (section) { unfold(section, true); section.scrollIntoView(); }
+    if (section) unfold(section, true);
+    if (section || (target && kept.size)) (section && section.id !== id && target.closest("figure") ? target : section || target).scrollIntoView();
   }
-  window.addEventListener("hashchange", openTarget);
-  document.addEventListener("click", (event) => { const link = event.target.closest('a[href^="#"]'); if (link && link.hash === location.hash) openTarget(); });
+  window.addEventListener("hashchange", () => { openTarget(); if (kept.size) writeAddress(idOfHash()); });
+  document.addEventListener("click", (event) => { const link = event.target.closest('a[href^="#"]'); if (link && decodeURIComponent(link.hash.slice(1)) === idOfHash()) openTarget(); });
   openTarget();
   const unfoldAll = document.getElementById("unfold");
   if (unfoldAll) unfoldAll.addEventListener("click", () => {
@@ -236,7 +274,10 @@
     answer.textContent = (unknown || kind === "measured" ? "" : release.sentences.model) + text;
     basis.textContent = curve.basis[unknown ? "unknown" : kind];
   }
-  if (fields.every(Boolean)) for (const field of fields) field.addEventListener("input", calculate);
+  if (fields.every(Boolean)) {
+    for (const field of fields) field.addEventListener("input", calculate);
+    if (fields.some((field) => kept.has(field.id))) calculate();
+  }
 
   // Pages that lie in this one open in a tab of their own; they share this page's scripts.
   const bundled = document.getElementById("bundled-data");
@@ -297,7 +338,7 @@
 
   // People: one choice, shown in table, matrix and zoo.
   const table = document.getElementById("people-table");
-  const box = document.getElementById("chosen");
+  const box = document.getElementById("chosen"), beside = document.getElementById("chosen-dot");
   const people = JSON.parse(document.getElementById("people-data").textContent);
 
   function choose(name) {
@@ -313,7 +354,11 @@
         frame.scrollTop = row.offsetTop - frame.clientHeight / 2;
       }
     }
-    show(people[chosen]);
+    remember("person", chosen);
+    for (const dot of document.querySelectorAll(".strip [data-person]")) dot.classList.toggle("chosen", chosen !== "" && dot.dataset.person === chosen);
+    show(box, people[chosen]);
+    show(beside, people[chosen]);
+    if (beside) beside.hidden = !people[chosen];
   }
   window.veilmeterChoose = choose;
 
@@ -324,11 +369,12 @@
     return made;
   }
 
-  function show(person) {
+  function show(box, person) {
     if (!box) return;
     box.replaceChildren();
-    if (!person) { box.append(element("span", box.dataset.empty, { class: "soft" })); return; }
-    const title = element("p"); title.append(element("strong", chosen), document.createTextNode(person.sentence ? ": " + person.sentence : ""));
+    if (!person) { if (box.dataset.empty) box.append(element("span", box.dataset.empty, { class: "soft" })); return; }
+    const title = element("p"); title.append(element("strong", chosen), document.createTextNode((person.sentence ? ": " + person.sentence + ". " : " ") + (person.without || "") + " "));
+    if (box === beside) title.append(element("a", "In the table and the figures", { href: "#people" }));
     box.append(title);
     if (person.audio && person.audio.length) {
       const pairs = element("div", "", { class: "pairs" });
@@ -347,9 +393,12 @@
     document.addEventListener("click", (event) => {
       const dot = event.target.closest("[data-person]");
       if (!dot || !Object.hasOwn(people, dot.dataset.person)) return;
-      location.hash = "#people";
-      if (chosen !== dot.dataset.person) choose(dot.dataset.person);
+      choose(dot.dataset.person);
     });
+    for (const dot of document.querySelectorAll(".strip [data-person]")) {
+      const person = Object.hasOwn(people, dot.dataset.person) && people[dot.dataset.person];
+      if (person && person.audio.length) { dot.classList.add("sound"); dot.title += " · can be heard"; }
+    }
     body.addEventListener("click", (event) => { const row = event.target.closest("tr"); if (row) choose(row.dataset.speaker); });
     body.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") { const row = event.target.closest("tr"); if (row) { event.preventDefault(); choose(row.dataset.speaker); } }
@@ -380,6 +429,19 @@
       count.textContent = `${shown} of ${body.rows.length} shown`;
     });
   }
+
+  // Original and anonymized recording of a person share a position: whoever switches goes on where they were.
+  for (const players of [box, beside]) {
+    if (!players) continue;
+    let at = 0, of = "";
+    const pairOf = (player) => (player.getAttribute("aria-label") || "").replace(/, \w+$/, "");
+    players.addEventListener("timeupdate", (event) => { if (!event.target.paused) { at = event.target.ended ? 0 : event.target.currentTime; of = pairOf(event.target); } }, true);
+    players.addEventListener("play", (event) => {
+      for (const other of document.querySelectorAll("#chosen audio, #chosen-dot audio")) if (other !== event.target) other.pause();
+      if (of === pairOf(event.target) && at > 0 && Math.abs(event.target.currentTime - at) > 0.3) event.target.currentTime = at;
+    }, true);
+  }
+  if (kept.has("person") && Object.hasOwn(people, kept.get("person"))) choose(kept.get("person"));
 
   // Every figure gives its data as CSV; no cell may start a formula in a spreadsheet.
   const cell = (value) => {

@@ -9,7 +9,7 @@ from veilmeter.core.text import few
 from veilmeter.wording.catalog import Catalog, shown
 from veilmeter.wording.english.page import MOST_TITLED, release_count, where
 from veilmeter.wording.english.verdict import within
-from veilmeter.wording.numbers import capitalize, count, listing, of_hundred, span
+from veilmeter.wording.numbers import capitalize, count, hundred_cells, listing, of_hundred, span
 
 WORDS = Catalog()
 
@@ -209,6 +209,17 @@ def _advice_treat_people(number: int) -> str:
 
 
 WORDS.say("people_are_listed", "The list of people in the technical part shows who they are.")
+
+
+@WORDS.words("linked_without")
+def _linked_without(number: int, linked: Estimate, before: Estimate) -> str:
+    whom = "this person" if number == 1 else f"these {number:,} people"
+    return (
+        f"Without {whom}, the strongest attacker would link {of_hundred(linked)} of 100 recordings of the others; "
+        f"with them it links {hundred_cells(before)[0]}."
+    )
+
+
 WORDS.say(
     "advice_less_similar_voices",
     "Use new voices that are less similar to the original ones.",

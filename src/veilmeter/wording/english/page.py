@@ -107,6 +107,7 @@ NOTES = {
     "method": "Attackers, measures, what was assessed, how to repeat it, glossary.",
     "pseudonyms": "Names are pseudonyms made for this report. To find out who they are, run: veilmeter report RUN --show-ids",
     "choose": "Choose a person in the table to see them in every figure.",
+    "strip": "Choose a dot to see, and where recordings are included to hear, that person.",
     "by_person": "What each channel discloses about each person, in bits, and how many of 100 recordings it links to them.",
     "not_measured": "This was not measured.",
     "settings": "Settings that were not the same in all runs.",
