@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -139,10 +141,14 @@ def two_attributes(shift: float) -> Embeddings:
 
 def test_combinations_single_out_the_one_who_differs() -> None:
     both = two_attributes(8.0)
-    found = combine_guesses([infer(both, name, permutations=5) for name in ("accent", "age")])
+    inferred = [infer(both, name, permutations=5) for name in ("accent", "age")]
+    found = combine_guesses([replace(one, guesses=one.label[np.argsort(one.who)]) for one in inferred])
     assert found is not None
-    assert (found.people, found.combinations, found.alone, found.alone_and_right) == (30, 3, 1, 1)
-    assert combine_guesses([infer(both, "age", permutations=5)]) is None
+    assert (found.people, found.combinations, found.alone, found.alone_and_right) == (30, 4, 1, 1)
+    constant = combine_guesses([replace(one, guesses=np.zeros(30, np.int64)) for one in inferred])
+    assert constant is not None
+    assert (constant.combinations, constant.alone) == (1, 0)
+    assert combine_guesses(inferred[:1]) is None
 
 
 def test_guesses_are_those_that_are_counted() -> None:
