@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import veilmeter as vm
+from veilmeter.cli.main import app
 
 RNG = np.random.default_rng(0)
 PEOPLE, EACH = 12, 4
@@ -231,9 +233,11 @@ def test_own_code_is_named_by_its_file(tmp_path: Path) -> None:
         vm.write_embeddings(vm.Embeddings(vectors, utterances, NAMES), tmp_path / f"{side}.npz")
     words = ["assess", "--original", "clear.npz", "--anonymized", "hidden.npz", "--out", "run", "--no-intervals"]
     words += ["--attackers", "own.py:Nearest", "--measures", "eer,own.py:overlap", "--jobs", "2", "--no-report"]
+    words += ["--signature"]
     line = [sys.executable, "-m", "veilmeter.cli.main", *words]
     ran = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode in (0, 3), ran.stderr
+    assert "\n  Linkability|attacker:nearest|" in ran.stdout
     results = vm.read_results(tmp_path / "run")
     assert {"eer", "overlap"} <= set(results.attackers["nearest"].estimates.names)
     assert results.settings["measures"] == ["eer", "overlap"]
@@ -286,3 +290,31 @@ def test_a_function_extracts_and_anonymizes(tmp_path: Path, monkeypatch: pytest.
     assert again.attackers["lazy-informed"].estimates["eer"].value < 20
     vm.embed_corpus(corpus, tmp_path / "vectors", bands)
     assert vm.read_embeddings(tmp_path / "vectors").dimension == 40
+
+
+def test_commands_print_signatures(tmp_path: Path) -> None:
+    """The same figure has the same signature in every form; a figure that nothing was drawn for has no seed."""
+    for side, vectors in (("clear", CLEAR), ("hidden", HIDDEN)):
+        vm.write_embeddings(vm.Embeddings(vectors, map(str, range(48)), NAMES), tmp_path / f"{side}.npz")
+    targets = [f"a{row} b{row} {score!r} target" for row, score in enumerate(CLEAR[:20, 0].tolist())]
+    others = [f"a{row} c{row} {score!r} nontarget" for row, score in enumerate(CLEAR[:20, 1].tolist())]
+    (tmp_path / "scores.txt").write_text("\n".join([*targets, *others]) + "\n")
+    sides = ["--enroll", str(tmp_path / "clear.npz"), "--test", str(tmp_path / "hidden.npz"), "--speakers", "12"]
+    commands = {
+        "EER|method:rocch|trials:40|": ["measure", str(tmp_path / "scores.txt"), "--resamples", "50"],
+        "Linkability|among:12|length:1|method:exact|": ["linkability", *sides, "--no-intervals"],
+        "Singling Out|predicates_at_most:495|among:12|length:1|": ["singling-out", *sides, "--draws", "1"],
+    }
+    for begin, words in commands.items():
+        printed = {}
+        for form in ("", "--json", "--csv", "--markdown", "--latex"):
+            ran = CliRunner().invoke(app, [*words, "--signature", *([form] if form else [])])
+            assert ran.exit_code == 0, ran.output
+            printed[form] = ran.stdout
+        (line,) = (line for line in printed[""].splitlines() if line.startswith(begin))
+        assert line.endswith(f"|v:{vm.__version__}")
+        assert "|data:" in line
+        assert line in printed["--json"]
+        assert line in printed["--csv"]
+        assert ("|seed:" in line) is (words[0] != "linkability")
+        assert begin not in CliRunner().invoke(app, words).stdout

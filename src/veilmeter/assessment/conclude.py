@@ -5,7 +5,6 @@ When an option acts is part of its declaration (`acts_when`). Options without ef
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from veilmeter.assessment.speech import Speech
 from veilmeter.assessment.tasks import Done, TaskId, TaskKind, TaskResult
 from veilmeter.attacks.attacker import AttackerId, Success, takeovers
 from veilmeter.core.estimate import Estimates
-from veilmeter.core.files import to_json
+from veilmeter.core.files import short_digest, to_json
 from veilmeter.core.findings import Finding, about, distinct
 from veilmeter.core.option_groups import ALL, EVERY_SIZE
 from veilmeter.core.options import OptionSet, option_without_effect, options_of, unused_options
@@ -154,25 +153,23 @@ def build_results(outcome: FinishedRun, settings: Settings, command: Sequence[st
     )
     released = [corpus.root for corpus in outcome.speech_of(SpeechRole.ANONYMIZED).corpora]
     chance = joint_chance(_relabelings(outcome), seed=settings.seed)
-    concluded = conclude(
-        with_chance(results, chance),
+    return conclude(
+        with_chance(sign(results), chance),
         trust_facts(
             experiment, outcome.plan, outcome.done, folders=released, duplicates=outcome.duplicates, seed=settings.seed
         ),
         not_tested=[*outcome.plan.not_tested, *not_tested(outcome.done)],
         traits=traits,
     )
-    return sign(concluded)
 
 
 def sign(results: Results) -> Results:
     """The results with everything that a figure depends on in its signature: the attacker with its back end and
     extractor, the speech and the settings, by digests, and the seed."""
+    comparable = {name: value for name, value in results.settings.items() if name not in results.incidental}
     common: dict[str, float | int | str] = {
-        "data": _short_digest({role: given.sha256 for role, given in results.inputs.items()}),
-        "settings": _short_digest(
-            {name: value for name, value in results.settings.items() if name not in results.incidental}
-        ),
+        "data": short_digest(*(f"{role} {given.sha256}" for role, given in results.inputs.items())),
+        "settings": short_digest(to_json(comparable)),
         "seed": results.seed,
         "v": results.version,
     }
@@ -196,10 +193,6 @@ def sign(results: Results) -> Results:
         known = {"part": name, **({"extractor": extractor} if extractor else {}), **common}
         parts[name] = replace(part, estimates=part.estimates.sign(**known), by=signed_by(part.by, known))
     return replace(results, attackers=attackers, parts=parts)
-
-
-def _short_digest(value: Any) -> str:
-    return hashlib.sha256(to_json(value).encode()).hexdigest()[:8]
 
 
 def _relabelings(outcome: FinishedRun) -> list[Relabeled]:

@@ -564,7 +564,7 @@ class ScoreRun(Run):
             remarks=options.remarks,
             warnings=warnings_of((), measured),
         )
-        return sign(conclude(results, TrustFacts(), not_tested=self._not_tested(files, done)))
+        return conclude(sign(results), TrustFacts(), not_tested=self._not_tested(files, done))
 
     def _not_tested(self, files: Mapping[str, ScoreFiles], done: Done) -> list[Finding]:
         missing = [name for name in default_attackers() if name not in files]

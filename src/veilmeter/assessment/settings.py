@@ -158,14 +158,11 @@ def _read_measures(value: Any) -> Any:
 
     names = []
     for item in [value] if isinstance(value, str | Measure) else value:
-        if item in MEASURES:
-            names.append(item)
-            continue
-        if isinstance(item, str) and ":" not in item:
+        if isinstance(item, str) and ":" not in item and item not in MEASURES:
             kinds = (REGISTRY.of_kind(kind, REGISTRY.admitted) for kind in INPUT_KINDS)
             single = [entry.name for entries in kinds for entry in entries]
             refuse_unknown("measures", item, (*MEASURES, *single))
-        names.append(REGISTRY.find(item).name)
+        names.append(item if item in MEASURES else REGISTRY.find(item).name)
     return names
 
 
@@ -544,6 +541,7 @@ class RunOptions(Workers):
         role="output",
     )  # fmt: skip
     json: bool = option_groups.json("Print results.json instead of the verdict.")
+    signature: bool = option_groups.signature()
     quiet: bool = option_groups.quiet()
 
 

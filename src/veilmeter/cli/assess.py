@@ -43,7 +43,9 @@ LAWYERS = (
 )
 
 
-def print_verdict(results: Results, folder: Path | str, report: Path | None = None) -> None:
+def print_verdict(
+    results: Results, folder: Path | str, report: Path | None = None, *, signatures: bool = False
+) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -89,6 +91,10 @@ def print_verdict(results: Results, folder: Path | str, report: Path | None = No
     _print_open(results, paragraph)
     for warning in (*results.remarks, *results.warnings):
         paragraph(f"! {sentence(warning)}", "yellow")
+    if signatures:
+        paragraph("\nSignatures of the worst cases; results.json has those of all figures:", "bold")
+        for criterion in results.criteria.values():
+            console.print(Text(clean(f"  {criterion.estimate.signature}")), soft_wrap=True)
     paragraph(LAWYERS, "dim")
     paragraph(f"\nResults: {Path(folder) / 'results.json'}" + (f"   Report: {report}" if report else ""))
 
@@ -274,7 +280,7 @@ def _show(assessment: Assessment, place: RunOptions) -> None:
 
         print(to_json(results_to_json(assessment.results)))
     else:
-        print_verdict(assessment.results, folder, report)
+        print_verdict(assessment.results, folder, report, signatures=place.signature)
         if assessment.real_time_factor is not None:
             factor = f"{assessment.real_time_factor:.3g} processor seconds per second of speech"
             print(f"Real-time factor of the anonymizer: {factor} (timings.json)")
@@ -316,6 +322,8 @@ def _show_challenge(challenge: ChallengeAssessment, place: RunOptions) -> None:
         for name, assessment in challenge.sets.items():
             doubt = "" if assessment.trustworthy else "NOT TRUSTWORTHY. "
             print(clean(f"{name} ({assessment.results.verdict.level}): {doubt}{assessment.headline}\n", keep="\n"))
+            for criterion in assessment.results.criteria.values() if place.signature else ():
+                print(clean(f"  {criterion.estimate.signature}"))
         print(clean(challenge.table, keep="\n"))
         if challenge.not_used:
             print(f"Not used ({len(challenge.not_used)}, see not_used.jsonl):")

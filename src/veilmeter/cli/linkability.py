@@ -15,6 +15,7 @@ from veilmeter.cli.shared_options import (
     read_attacker_vectors,
     short_speakers,
     show_if_slow,
+    signed_facts,
     typesetting,
 )
 from veilmeter.core import option_groups
@@ -153,6 +154,8 @@ def command(given: Given) -> None:
         notes=_notes(curves, not options.intervals),
         sections=SECTIONS,
         figures=drawn_files,
+        signatures=options.signature,
+        signed=signed_facts(inputs, options) if is_drawn else signed_facts(inputs),
     )
     emit(page, form)
 

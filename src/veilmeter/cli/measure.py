@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +92,7 @@ class ScoreOptions(WholeOptions, OutputForms):
         False, help="For files larger than memory: exact values only, by way of temporary files (8 bytes per score). "
         "The key must have the same order.", group=SCORES, example=True,
     )  # fmt: skip
+    signature: bool = option_groups.signature()
     intervals: bool = option_groups.intervals(acts_when=(PLAIN,))
     jobs: int | None = option_groups.jobs(
         acts_when=(Condition(lambda options, facts: not options.stream, "--stream is one process"),)
@@ -119,6 +120,7 @@ def command(given: Given) -> None:
 
     from veilmeter.cli.output import Form, Page, emit, output_form
     from veilmeter.core.engine import open_engine
+    from veilmeter.core.files import short_digest
     from veilmeter.data.formats.scores import read_with_findings
     from veilmeter.metrics.scores.summary import measure_with_problems
 
@@ -139,7 +141,8 @@ def command(given: Given) -> None:
 
     if options.stream:
         given.refuse(options_of(WholeOptions), STREAMED, fix="leave it out, or --stream")
-        emit(_measure_stream(main, options.trials, options.layout, given.find_unused(options, None)), form)
+        streamed = _measure_stream(main, options.trials, options.layout, given.find_unused(options, None))
+        emit(replace(streamed, signatures=options.signature), form)
         return
     warnings: list[Finding] = []
     inputs: dict[str, Any] = {}
@@ -209,6 +212,8 @@ def command(given: Given) -> None:
         notes=_notes(estimates, data, not options.intervals, cut),
         sections=sections,
         figures=drawn_files,
+        signatures=options.signature,
+        signed={"data": short_digest(*(entry["sha256"] + entry.get("trials_sha256", "") for entry in inputs.values()))},
     )
     emit(page, form)
 

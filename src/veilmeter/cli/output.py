@@ -90,11 +90,18 @@ class Page:
     sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
     figures: Sequence[Path] = ()
+    signatures: bool = False
+    signed: Mapping[str, int | str] = field(default_factory=dict)  # what all figures depend on
+
+    def sign(self, point: Estimate) -> Estimate:
+        return point.sign(**self.signed)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "estimates": {
-                name: measured.to_json() if isinstance(measured, Estimate) else [point.to_json() for point in measured]
+                name: self.sign(measured).to_json()
+                if isinstance(measured, Estimate)
+                else [self.sign(point).to_json() for point in measured]
                 for name, measured in self.estimates.items()
             },
             **{key: plain(value) for key, value in self.more.items()},
@@ -114,6 +121,13 @@ class Page:
                 groups.append((heading, rows))
         rest = [estimate for measured in left.values() for estimate in _as_list(measured)]
         return groups + ([("", rest)] if rest else [])
+
+
+def signature_lines(page: Page) -> list[str]:
+    """The signature of every figure, where they are asked for."""
+    if not page.signatures:
+        return []
+    return [page.sign(point).signature for _, points in page.groups() for point in points]
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
@@ -244,6 +258,8 @@ def _print_table(page: Page) -> None:
         console.print(table)
         if below:
             console.print(Text(clean(below), style="dim"))
+    for number, line in enumerate(signature_lines(page)):
+        console.print(Text(("" if number else "\n") + clean(line)), soft_wrap=True)
     for warning in page.warnings:
         console.print(Text(f"\n! {sentence(warning)}", style="bold yellow"))
     drawn = [str(path) for path in page.figures if path.suffix == ".svg"]
@@ -288,12 +304,14 @@ def _csv(page: Page) -> str:
     parameters = sorted({key for _, rows in page.groups() for estimate in rows for key in estimate.at})
     out = io.StringIO()
     writer = csv_module.writer(out, lineterminator="\n")
-    writer.writerow(["measure", *map(csv_cell, parameters), "value", "unit", "low", "high", "null", "method", "better"])
+    titles = ["value", "unit", "low", "high", "null", "method", "better", *(["signature"] if page.signatures else [])]
+    writer.writerow(["measure", *map(csv_cell, parameters), *titles])
     for name, measured in page.estimates.items():
         for estimate in _as_list(measured):
             low, high = estimate.interval or ("", "")
             cells = [name, *(estimate.at.get(key, "") for key in parameters), estimate.value, estimate.unit, low, high]
             cells += ["" if estimate.null is None else estimate.null, estimate.method, estimate.better]
+            cells += [page.sign(estimate).signature] if page.signatures else []
             writer.writerow([csv_cell(cell) for cell in cells])
     return out.getvalue()
 
@@ -308,6 +326,7 @@ def _markdown(page: Page) -> str:
             *("| " + " | ".join(markdown_text(cell) for cell in _cells(estimate)) + " |" for estimate in rows),
             "",
         ]
+    lines += [f"- {markdown_text(line)}" for line in signature_lines(page)]
     lines += [f"> {markdown_text(warning)}" for warning in sentences(page.warnings)]
     return "\n".join(lines)
 
@@ -321,4 +340,4 @@ def _latex(page: Page) -> str:
             label, value, interval, null, _, method = _cells(estimate)
             rows.append([latex_label(label), *map(latex_number, (value, interval, null)), latex_text(method)])
     head = ["measure", "value", "95\\,\\% interval", "chance", "method"]
-    return latex_table("lrlrl", head, rows, sentences(page.warnings))
+    return latex_table("lrlrl", head, rows, [*sentences(page.warnings), *signature_lines(page)])

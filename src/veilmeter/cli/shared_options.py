@@ -195,6 +195,7 @@ class AttackerEmbeddings(Figures, OutputForms):
     )  # fmt: skip
     figures: Path | None = option_groups.figures("the curves")
     strict: bool = strict()
+    signature: bool = option_groups.signature()
     intervals: bool = option_groups.intervals()
     seed: int = option_groups.seed()
 
@@ -268,6 +269,15 @@ def _refuse_known(known: Mapping[str, Embeddings], further: Embeddings, path: Pa
                 path=path,
                 fix="a distractor is somebody else: leave them out of one of the two",
             )
+
+
+def signed_facts(inputs: Mapping[str, Any], drawn: AttackerEmbeddings | None = None) -> dict[str, int | str]:
+    """What figures of embeddings depend on beside what they say themselves: the files, and the seed where something was
+    drawn at random."""
+    from veilmeter.core.files import short_digest
+
+    facts: dict[str, int | str] = {"data": short_digest(*(entry["sha256"] for entry in inputs.values()))}
+    return facts if drawn is None else {**facts, "seed": drawn.seed}
 
 
 def short_speakers(names: Sequence[str], least: int, length: int) -> list[Finding]:

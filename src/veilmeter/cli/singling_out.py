@@ -16,6 +16,7 @@ from veilmeter.cli.shared_options import (
     read_attacker_vectors,
     short_speakers,
     show_if_slow,
+    signed_facts,
     typesetting,
 )
 from veilmeter.core.errors import InputError
@@ -144,6 +145,8 @@ def command(given: Given) -> None:
         notes=_notes(curves, not options.intervals),
         sections=SECTIONS,
         figures=drawn_files,
+        signatures=options.signature,
+        signed={"predicates_at_most": options.predicates, **signed_facts(inputs, options)},
     )
     emit(page, form)
 

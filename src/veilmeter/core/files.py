@@ -287,6 +287,15 @@ def write_json(path: str | Path, value: Any) -> None:
     write_text(path, to_json(value) + "\n")
 
 
+def short_digest(*texts: str) -> str:
+    """Eight characters that tell these texts from others, for people to compare.
+
+    >>> short_digest("a", "b") == short_digest("ab"), len(short_digest("a"))
+    (False, 8)
+    """
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
 def to_json(value: Any, *, indent: int | None = 1) -> str:
     """JSON that any parser reads: numpy numbers become numbers, NaN and infinities become null or a word.
 

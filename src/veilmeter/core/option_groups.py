@@ -47,6 +47,11 @@ def quiet() -> Any:
     return declare(False, help="Show no progress on standard error.", group=OUTPUT, role="output")
 
 
+def signature() -> Any:
+    help = "Print everything that each figure depends on, in one line to quote beside it."
+    return declare(False, help=help, group=OUTPUT, role="output", example=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class OutputForms(OptionSet):
     """The form in which figures are printed."""

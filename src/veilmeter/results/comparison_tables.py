@@ -65,6 +65,12 @@ def interval(cell: TableCell) -> str:
     return "" if cell.estimate is None else cell.estimate.format_interval()
 
 
+def signatures(table: SystemTable) -> list[str]:
+    """What the figures of the first system depend on, one line per column."""
+    cells = [next((cell for cell in column.cells if cell.estimate is not None), None) for column in table.columns]
+    return [cell.estimate.signature for cell in cells if cell is not None and cell.estimate is not None]
+
+
 def latex(table: SystemTable, *, intervals: bool = False) -> str:
     """With booktabs' rules, numbers in math mode; caveats are comments above it."""
     titles = first_titles(table)
@@ -73,7 +79,9 @@ def latex(table: SystemTable, *, intervals: bool = False) -> str:
     for number in range(len(table.systems)):
         cells = [_latex_cell(column.cells[number], intervals) for column in table.columns]
         rows.append([*map(latex_text, first_cells(table, number)), *cells])
-    return latex_table("l" * len(titles) + "r" * len(table.columns), head, rows, sentences(table.remarks))
+    return latex_table(
+        "l" * len(titles) + "r" * len(table.columns), head, rows, [*sentences(table.remarks), *signatures(table)]
+    )
 
 
 def _latex_heading(column: TableColumn) -> str:
@@ -97,7 +105,12 @@ def markdown(table: SystemTable, *, intervals: bool = False) -> str:
     for number in range(len(table.systems)):
         cells = [_markdown_cell(column.cells[number], intervals) for column in table.columns]
         lines.append(f"| {' | '.join([*map(markdown_text, first_cells(table, number)), *cells])} |")
-    return "\n".join([*lines, "", *(f"- {markdown_text(remark)}" for remark in sentences(table.remarks))]) + "\n"
+    return (
+        "\n".join(
+            [*lines, "", *(f"- {markdown_text(line)}" for line in (*sentences(table.remarks), *signatures(table)))]
+        )
+        + "\n"
+    )
 
 
 def _markdown_row(cells: Iterable[str]) -> str:
