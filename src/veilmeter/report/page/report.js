@@ -130,7 +130,7 @@
 
   // A click on an entry of a legend shows what has its color and dims the rest; another one shows all again.
   document.addEventListener("click", (event) => {
-    const entry = event.target.closest && event.target.closest(".role-legend .role-scope");
+    const entry = event.target.closest && event.target.closest(".role-legend .role-scope > g");
     const symbol = entry && entry.querySelector(".role-legend-symbol path"), svg = entry && entry.closest("svg");
     if (!symbol) return;
     const inkOf = (part) => (part.getAttribute("stroke") && part.getAttribute("stroke") !== "none" && part.getAttribute("stroke") !== "transparent" ? part.getAttribute("stroke") : part.getAttribute("fill")) || "";
@@ -140,7 +140,7 @@
       const own = [part.getAttribute("stroke"), part.getAttribute("fill")];
       part.style.opacity = !wanted || own.includes(wanted) ? "" : "0.08";
     }
-    for (const other of svg.querySelectorAll(".role-legend .role-scope")) {
+    for (const other of svg.querySelectorAll(".role-legend .role-scope > g")) {
       const drawn = other.querySelector(".role-legend-symbol path");
       other.style.opacity = !wanted || (drawn && inkOf(drawn) === wanted) ? "" : "0.45";
     }
