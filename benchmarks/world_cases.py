@@ -334,18 +334,21 @@ LEAKS: dict[str, Callable[[Voices, Floats], Floats]] = {
 }
 
 
-def _codebook(draws: int) -> Callable[[Voices], Case]:
-    """A public rotation for every recording, drawn from so many: who tries all of them undoes it."""
+def _codebook(draws: int, noise: float = 0.0, *, named: bool = False) -> Callable[[Voices], Case]:
+    """A public rotation for every recording, drawn from so many: who tries all of them undoes it. With `named` the
+    release says which one each recording has, and attackers have no run."""
 
     def make(voices: Voices) -> Case:
         turns = np.stack([draw_rotation(voices.rng) for _ in range(draws)])
         original = voices.original / np.linalg.norm(voices.original, axis=1, keepdims=True)
 
-        def run() -> Floats:
-            drawn = voices.rng.integers(0, draws, len(original))
-            return np.asarray(np.einsum("ni,nij->nj", original, turns[drawn]))
+        def run(drawn: NDArray[np.int64]) -> Floats:
+            return np.asarray(np.einsum("ni,nij->nj", original, turns[drawn]) + noise * voices.noise())
 
-        return Case(original, run(), run())
+        first, second = voices.rng.integers(0, draws, (2, len(original)))
+        if named:
+            return Case(original, run(first), attributes={"draw": [str(number) for number in first]})
+        return Case(original, run(first), run(second))
 
     return make
 
@@ -405,6 +408,9 @@ WORLDS: dict[str, World] = {
     "perfect, people twice": World(_people_twice(0.0), False, "perfect, everybody under two ids"),
     "perfect, accents": World(_accents, False, "perfect, some groups are one person"),
     "codebook": World(_codebook(1000), True, "one of 1,000 public rotations per recording"),
+    "noisy codebook, named": World(
+        _codebook(50, 0.05, named=True), True, "one of 50 public rotations per recording, named, with noise"
+    ),
     "phases": World(_nonlinear(phases), True, "the phase of two coordinates tells"),
     "one phase": World(_nonlinear(one_phase), True, "the phase of two of 48 coordinates tells"),
     "parities": World(_nonlinear(parities(4)), True, "the sign of a product of four coordinates tells"),

@@ -107,7 +107,7 @@ def simulated_case(world: str, people: int, seed: int) -> Iterator[tuple[dict[st
     sides = {role: Embeddings(rows, ids, names, columns) for role, rows in vectors.items() if rows is not None}
     if case.covered is not None:
         sides["attacker_run"] = sides["attacker_run"].take(case.covered)
-    by = {"by": sorted(columns.keys() - {"session", "language"})}
+    by = {"by": sorted(columns.keys() - {"session", "language", "draw"})}
     if case.trials is None:
         yield {**sides, **by}, case
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from veilmeter.anonymizers.manifest import Entry
 from veilmeter.assessment import assess, attack
-from veilmeter.assessment.evidence import target_voice_labels
+from veilmeter.assessment.evidence import named_draws, target_voice_labels
 from veilmeter.core.findings import warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.vector_checks import TargetVoices
@@ -102,3 +103,24 @@ def test_target_voices_of_a_manifest() -> None:
     same = {f"u{n}": entry(n, {"alpha": 0.8}) for n in range(10)}
     assert target_voice_labels(vectors, same) is None
     assert target_voice_labels(vectors, {"u0": named["u0"]}) is None
+
+
+def test_draws_that_are_named_show_whether_people_share_them() -> None:
+    names = [f"p{row // 2}" for row in range(40)]
+    ids = [f"u{row}" for row in range(40)]
+
+    def count(draws: list[str] | None, entries: dict[str, Entry] | None = None) -> int | None:
+        return named_draws(Embeddings(np.eye(40), ids, names, {"draw": draws} if draws else None), entries or {})
+
+    shared = [str(7 * row % 5) for row in range(40)]
+    assert count(shared) == 5
+    assert count(["0"] * 40) is None  # one for all
+    assert count(ids) is None  # continuous
+    assert count(names) is None  # everybody has their own
+    assert count(None) is None
+    entries = {
+        name: Entry(name, "p", "", None, None, None, "own", "1", {"codeword": int(draw)})
+        for name, draw in zip(ids, shared, strict=True)
+    }
+    assert count(None, entries) == 5
+    assert count(None, {**entries, "u3": replace(entries["u3"], parameters={})}) is None

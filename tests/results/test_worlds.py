@@ -187,3 +187,10 @@ def test_draws_from_a_finite_set_are_noticed() -> None:
     judgment = judge("codebook", 60, 0, ("ignorant", "adaptive"), FAST)
     assert not judgment.falsely_reassuring
     assert "draws do not repeat" in judgment.distrust
+
+
+def test_a_finite_set_that_the_release_names_is_noticed_whatever_the_noise() -> None:
+    """Few people, and no run of the attackers: nothing else would show it."""
+    judgment = judge("noisy codebook, named", 20, 0, ("ignorant", "adaptive"), FAST)
+    assert not judgment.falsely_reassuring
+    assert "draws do not repeat" in judgment.distrust

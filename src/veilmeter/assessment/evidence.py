@@ -110,6 +110,7 @@ def _mark(utterance: Utterance) -> str:
 
 
 COLUMNS = ("target_voice", "target_speaker", "target", "pseudo_speaker", "pseudo_voice", "pseudonym")
+DRAW_COLUMNS = ("draw", "codeword", "transformation")
 BINS = 5  # of a number that was drawn, such as a coefficient
 
 
@@ -235,6 +236,24 @@ def target_voice_labels(tried: Embeddings, entries: Mapping[str, Entry]) -> NDAr
     return _codes([str([entry.parameters[name] for name in varying]) for entry in listed]) if varying else None
 
 
+def named_draws(released: Embeddings, entries: Mapping[str, Entry]) -> int | None:
+    """From about how many transformations the anonymizer drew, by a column of the anonymized side or by the manifest:
+    one pair of different people's recordings in so many has the same. None where neither names them, where there is one
+    for all, or where no two people share one."""
+    for name in DRAW_COLUMNS:
+        listed = [entries[str(u)].parameters.get(name) for u in released.utterances if str(u) in entries]
+        column = released.attributes.get(name, () if any(value is None for value in listed) else listed)
+        if len(column) != len(released) or not all(str(value) for value in column):
+            continue
+        draws, speakers = _codes([str(value) for value in column]), _codes([str(name) for name in released.speakers])
+        together = np.zeros((draws.max() + 1, speakers.max() + 1))
+        np.add.at(together, (draws, speakers), 1)
+        pairs = np.square(together.sum()) - np.square(together.sum(axis=0)).sum()
+        same = np.square(together.sum(axis=1)).sum() - np.square(together).sum()
+        return max(2, round(pairs / same)) if 0 < same < pairs else None
+    return None
+
+
 def _manifests(folders: Sequence[Path]) -> dict[str, Entry]:
     entries: dict[str, Entry] = {}
     for place in map(manifest_path, folders):
@@ -274,6 +293,7 @@ def trust_facts(
     ahead, ahead_of_values = ahead_on_originals(plan.jobs, done)
     release_p, release_share = _release_links(experiment, seed)
     runs = [experiment.anonymized, *(run.vectors for run in experiment.runs if run.own)]
+    draws = named_draws(experiment.anonymized, _manifests(folders))
     return TrustFacts(
         compared=len(experiment.original),
         unchanged=None if same is None else int(same.sum()),
@@ -290,7 +310,7 @@ def trust_facts(
         release_p=release_p,
         release_share=release_share,
         length_p=_length_p(experiment),
-        repeated=repeated_draws(experiment.original, runs, seed=seed),
+        repeated=draws if draws is not None else repeated_draws(experiment.original, runs, seed=seed),
         ahead=ahead,
         ahead_of_values=ahead_of_values,
         targets=target_voices(experiment, plan.jobs, done, folders, seed=seed),
