@@ -2,8 +2,8 @@
 
 The network learns to tell the training speakers apart by additive angular margin softmax (Deng et al. 2019): with unit
 embeddings x and unit class vectors w, the logit of the right class is s cos(theta + m), of the others s cos(theta).
-Batch normalization keeps its statistics, since the sets are small. Everything random follows from the seed and the
-number of the step, so that a run that was stopped and resumed ends with the same weights.
+Batch normalization keeps its statistics where the network has good ones, since the sets are small. Everything random
+follows from the seed and the number of the step, so that a run that was stopped and resumed ends with the same weights.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
 from veilmeter.core.files import make_folder, whole_file, write_json
 from veilmeter.data.corpus import Corpus, Utterance
-from veilmeter.speech.extractors.campplus import Features, trainable
+from veilmeter.speech.extractors.campplus import Trainable, trainable
 
 try:
     import torch
@@ -110,14 +110,14 @@ def finetune(
     if len(people) < 2:
         raise InputError("fine-tuning needs at least two speakers", path=str(parts[0].root) if parts else None)
     folder = make_folder(out)
-    key = _key(utterances, given, spec)
+    network = trainable(spec, offline=offline)
+    key = _key(utterances, given, spec + network.version)
     finished = _read_finished(folder, key, spec)
     if finished is not None:
         return finished
-    model, features, dimension = trainable(spec, offline=offline)
     device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if given.device == "auto" else given.device)
-    head = AngularMargin(dimension, len(people), given.margin, given.scale, given.seed).to(device)
-    model = model.to(device).eval()  # batch normalization keeps its statistics
+    head = AngularMargin(network.dimension, len(people), given.margin, given.scale, given.seed).to(device)
+    model = network.model.to(device).train(not network.keeps_statistics)
     optimizer = torch.optim.Adam(
         [
             {"params": model.parameters(), "lr": given.learning_rate},
@@ -125,7 +125,7 @@ def finetune(
         ]
     )
     run = _TuningRun(folder, key, given, model, head, optimizer, device)
-    crops = _Crops(utterances, {name: code for code, name in enumerate(people)}, features, given)
+    crops = _Crops(utterances, {name: code for code, name in enumerate(people)}, network, given)
     resumed = run.resume()
     losses = run.train(crops, progress)
     path = folder / "model.safetensors"
@@ -152,9 +152,9 @@ class _Crops:
     """Random pieces of the recordings as batches of features; which ones depends on the seed and the step alone."""
 
     def __init__(
-        self, utterances: Sequence[Utterance], codes: dict[str, int], features: Features, given: Training
+        self, utterances: Sequence[Utterance], codes: dict[str, int], network: Trainable, given: Training
     ) -> None:
-        self.utterances, self.codes, self.features, self.given = utterances, codes, features, given
+        self.utterances, self.codes, self.network, self.given = utterances, codes, network, given
         self.batches = max(1, len(utterances) // given.batch)
         self._kept: dict[int, NDArray[np.float32]] = {}
 
@@ -172,7 +172,7 @@ class _Crops:
                 whole = np.tile(whole, (math.ceil(frames / len(whole)), 1))
             start = int(rng.integers(len(whole) - frames + 1))
             piece = whole[start : start + frames]
-            pieces.append(piece - piece.mean(axis=0))
+            pieces.append(piece - piece.mean(axis=0) if self.network.centers else piece)
         labels = np.array([self.codes[self.utterances[int(index)].speaker] for index in chosen], np.int64)
         return np.stack(pieces), labels
 
@@ -181,7 +181,7 @@ class _Crops:
             from veilmeter.speech.audio import read_audio
 
             utterance = self.utterances[index]
-            features = self.features(read_audio(utterance.path, stretch=utterance.stretch))
+            features = self.network.features(read_audio(utterance.path, stretch=utterance.stretch))
             if len(self._kept) < 5000:  # some 2 GB; beyond, recordings are read again
                 self._kept[index] = features
             return features
@@ -261,7 +261,10 @@ class _TuningRun:
         x = torch.from_numpy(pieces).to(self.device)
         y = torch.from_numpy(labels).to(self.device)
         self.optimizer.zero_grad()
-        loss: Tensor = self.head(self.model(x), y)
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices):  # what a network drops at random follows from the step, too
+            torch.manual_seed(self.given.seed * 1_000_003 + self.step)
+            loss: Tensor = self.head(self.model(x), y)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise VeilmeterError("fine-tuning diverged: the loss is not finite", fix="use a smaller learning rate")

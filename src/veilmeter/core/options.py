@@ -402,7 +402,7 @@ def place(value: Any, rule: bool | Callable[[Path, str], str], folder: Path) -> 
     return [place(item, rule, folder) for item in value] if isinstance(value, list | tuple) else value
 
 
-WITH_PATH = ("onnx", "wavlm")  # kinds of models whose name holds a path
+WITH_PATH = ("onnx", "wavlm", "vpc2026")  # kinds of models whose name holds a path
 
 
 def place_code(folder: Path, spec: str) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
+from veilmeter.core.files import sha256
 from veilmeter.core.user_code import load_object
 from veilmeter.speech import weights
 from veilmeter.speech.extractors.onnx import MEL_BINS, MIN_SAMPLES, RATE, fbank
@@ -261,19 +263,30 @@ class TorchCampplus:
         return vector
 
 
-try:
-    import torch
-    from torch import nn
-except ImportError:
-    raise missing_extra("torch", "audio") from None
-
 Features = Callable[[ArrayLike], NDArray[np.float32]]
 
 
-def trainable(spec: str = "campplus", *, offline: bool = False) -> tuple[nn.Module, Features, int]:
-    """A network, the features it takes (time x bands, from samples) and its dimension.
+@dataclass(frozen=True, slots=True)
+class Trainable:
+    """A network that can be fine-tuned, and the features that it takes (time x bands, every 10 ms, from samples).
 
-    `campplus`, or `module:function` where the function returns these three: any other torch extractor.
+    `centers`: the mean of a crop is subtracted from its features. `keeps_statistics`: batch normalization does not
+    learn new ones. `version` stands for weights that the network uses and that are not trained.
+    """
+
+    model: nn.Module
+    features: Features
+    dimension: int
+    centers: bool = True
+    keeps_statistics: bool = True
+    version: str = ""
+
+
+def trainable(spec: str = "campplus", *, offline: bool = False) -> Trainable:
+    """The network named by `spec`.
+
+    `campplus`; `vpc2026:FOLDER`, the dual-stream ECAPA-TDNN with the WavLM of that folder; or `module:function` where
+    the function returns a network, its features and its dimension: any other torch extractor.
     """
     if spec == "campplus":
         from veilmeter.speech.extractors.onnx import fbank
@@ -281,20 +294,34 @@ def trainable(spec: str = "campplus", *, offline: bool = False) -> tuple[nn.Modu
         model = load_model(offline=offline)
         for parameter in model.parameters():
             parameter.requires_grad_(True)
-        return model, fbank, DIMENSION
+        return Trainable(model, fbank, DIMENSION)
+    if spec == "vpc2026":
+        raise InputError("vpc2026 needs a WavLM model", fix="give the folder that holds it: vpc2026:FOLDER")
+    if spec.startswith("vpc2026:"):
+        from veilmeter.speech.extractors.dual_stream import build_dual_stream, sample_frames
+        from veilmeter.speech.extractors.wavlm import WEIGHTS
+
+        folder = spec.removeprefix("vpc2026:")
+        network = build_dual_stream(folder, offline=offline)
+        version = sha256(Path(folder, WEIGHTS))
+        return Trainable(network, sample_frames, DIMENSION, centers=False, keeps_statistics=False, version=version)
     if ":" in spec:
         try:
-            model, features, dimension = load_object(spec, "network")[0]()
+            own, features, dimension = load_object(spec, "network")[0]()
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"{spec} can't be fine-tuned: {error}", fix="it must return (module, features, dimension)"
             ) from None
-        return model, features, int(dimension)
-    raise InputError(f"{spec} can't be fine-tuned", fix="choose campplus, or module:function for a network of your own")
+        return Trainable(own, features, int(dimension))
+    raise InputError(
+        f"{spec} can't be fine-tuned",
+        fix="choose campplus, vpc2026:FOLDER, or module:function for a network of your own",
+    )
 
 
 class FineTunedExtractor:
-    """An extractor with fine-tuned weights, for `--extractor campplus:FILE` and `module:function@FILE`."""
+    """An extractor with fine-tuned weights, for `--extractor campplus:FILE`, `vpc2026:FOLDER@FILE` and
+    `module:function@FILE`."""
 
     def __init__(self, spec: str, path: str | Path, *, offline: bool = False) -> None:
         from safetensors import SafetensorError
@@ -303,7 +330,8 @@ class FineTunedExtractor:
         file = Path(path)
         if not file.is_file():
             raise InputError("the fine-tuned weights are not there", path=file)
-        self._model, self._features, self.dimension = trainable(spec, offline=offline)
+        network = trainable(spec, offline=offline)
+        self._model, self._features, self.dimension = network.model, network.features, network.dimension
         try:
             self._model.load_state_dict(load_file(file))
         except (SafetensorError, RuntimeError, ValueError, OSError) as error:
@@ -311,7 +339,7 @@ class FineTunedExtractor:
         self._model.eval()
         self.name = f"{spec} (fine-tuned)"
         with open(file, "rb") as handle:
-            self.version = "finetuned-" + hashlib.file_digest(handle, "sha256").hexdigest()[:16]
+            self.version = "finetuned-" + hashlib.file_digest(handle, "sha256").hexdigest()[:16] + network.version[:12]
 
     def embed(self, samples: ArrayLike) -> NDArray[np.float32]:
         features = torch.from_numpy(np.asarray(self._features(samples), np.float32))

@@ -197,13 +197,13 @@ def speechbrain_fbank(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     frames = np.lib.stride_tricks.sliding_window_view(wide, FRAME)[::SHIFT]
     window = (0.54 - 0.46 * np.cos(2 * np.pi * np.arange(FRAME) / FRAME)).astype(np.float32)
     power = np.abs(np.fft.rfft(frames * window, axis=1)) ** 2
-    decibels = 10 * np.log10(np.maximum(power @ _speechbrain_filters(), 1e-10))
+    decibels = 10 * np.log10(np.maximum(power @ speechbrain_filters(), 1e-10))
     decibels = np.maximum(decibels, decibels.max() - DECIBELS)
     return np.asarray(decibels - decibels.mean(axis=0), np.float32)
 
 
 @lru_cache(maxsize=1)
-def _speechbrain_filters() -> NDArray[np.float64]:
+def speechbrain_filters() -> NDArray[np.float64]:
     """(201 x 80): each triangle reaches as far to the right as to its neighbor on the left."""
     mels = np.linspace(0, 2595 * np.log10(1 + RATE / 2 / 700), MEL_BINS + 2)
     hertz = 700 * (10 ** (mels / 2595) - 1)
