@@ -139,3 +139,10 @@ def _scores(root: Path) -> None:
         (root / f"{name}.txt").write_text("\n".join(rows) + "\n")
     for name, text in [("trials.txt", key), ("trials", key), ("scores", lines["scores"])]:
         (root / name).write_text("\n".join(text) + "\n")
+    for name in ("oo", "op", "pp"):  # as SpeechBrain's recipe writes them, the label before the score
+        folder = root / "recipe" / name
+        folder.mkdir(parents=True)
+        rows = [line.split() for line in lines[name]]
+        text = "".join(f"{a} {u} {int(u.startswith(a))} {score}\n" for a, u, score in rows)
+        (folder / "scores.txt").write_text(text)
+        (root / "recipe" / "utt2spk").write_text("".join(f"{u} {u.split('-')[0]}\n" for _, u, _ in rows))

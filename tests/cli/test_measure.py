@@ -264,3 +264,37 @@ def test_only_values_on_the_unsafe_side_of_chance_are_bright(
     printed = capsys.readouterr().out.splitlines()
     dim = {name: any(name in line and "\x1b[2m" in line for line in printed) for name in values}
     assert dim == {"leak": False, "chance": True, "safe": True}
+
+
+def test_several_files_are_one_table(run, files: tuple[Path, Path], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    scores, key = files
+    weaker = tmp_path / "weaker.csv"
+    lines = [line.split() for line in scores.read_text().splitlines()]
+    weaker.write_text("enroll,test,score\n" + "".join(f"{a},{u},{float(s) / 9:.6f}\n" for a, u, s in lines[::-1]))
+    code, out, _ = run("measure", scores, weaker, "--trials", key, "--no-intervals")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[:3]] == ["file", "scores", "weaker.csv"]
+    code, out, _ = run("measure", scores, weaker, "--trials", key, "--no-intervals", "--csv")
+    rows = [row for row in csv.DictReader(io.StringIO(out)) if row["measure"] == "eer"]
+    assert [row["file"] for row in rows] == ["scores", "weaker.csv"]
+    assert rows[0]["value"] == rows[1]["value"]
+    code, out, _ = run("measure", scores, weaker, "--trials", key, "--no-intervals", "--json")
+    assert [point["file"] for point in json.loads(out)["estimates"]["d_ece"]] == ["scores", "weaker.csv"]
+    code, _, err = run("measure", scores, weaker, "--trials", key, "--per-speaker")
+    assert code == 2
+    assert "--per-speaker is about one score file, not 2" in err
+    code, _, err = run("measure", scores, scores, "--trials", key)
+    assert code == 2
+    assert "given twice" in err
+
+
+def test_standard_input_and_named_columns(files: tuple[Path, Path]) -> None:
+    scores, key = files
+    turned = "".join(f"x {s} {a} {u}\n" for a, u, s in map(str.split, scores.read_text().splitlines()))
+    command = [sys.executable, "-m", "veilmeter.cli.main", "measure", "-", "--trials", str(key), "--no-intervals"]
+    asked = subprocess.run(command, input=turned, capture_output=True, text=True, check=False)
+    assert asked.returncode == 2
+    assert "which of the 4 columns is which? The first line is: x " in asked.stderr
+    named = [*command, "--columns", "-,score,enroll,test", "--json"]
+    done = subprocess.run(named, input=turned, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["estimates"]["eer"]["n"]["targets"] == 24

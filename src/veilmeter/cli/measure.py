@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,9 @@ from veilmeter.core.option_groups import Figures, OutputForms
 from veilmeter.core.options import Condition, declare, options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from veilmeter.cli.output import Page
+    from veilmeter.cli.output import Form, Page
     from veilmeter.core.estimate import Estimate
     from veilmeter.data.scores import Scores
 
@@ -77,9 +78,9 @@ class WholeOptions(Figures):
 class ScoreOptions(WholeOptions, OutputForms):
     """The options of the command."""
 
-    scores: Path | None = declare(
-        None, help="Score file: two ids and a score per line, the label as fourth column or in the key.",
-        argument=True,
+    scores: tuple[Path, ...] = declare(
+        (), help="Score files: two ids and a score per line, perhaps a label; - is standard input.", argument=True,
+        metavar="[SCORES]...",
     )  # fmt: skip
     trials: Path | None = declare(
         None, help="Trial key: which trials are target.", metavar="KEY", group=SCORES, path=True, example="other-key"
@@ -87,6 +88,11 @@ class ScoreOptions(WholeOptions, OutputForms):
     layout: str | None = declare(
         None, help="Layout of the key if it is not recognized: vpc, pairs or voxceleb.", group=SCORES,
         acts_when=(WITH_KEY,), example="nonsense",
+    )  # fmt: skip
+    columns: str | None = declare(
+        None, help="Names of the score files' columns if they are not recognized, as in enroll,test,-,score.",
+        metavar="NAMES", group=SCORES,
+        example="nonsense",
     )  # fmt: skip
     stream: bool = declare(
         False, help="For files larger than memory: exact values only, by way of temporary files (8 bytes per score). "
@@ -112,6 +118,8 @@ def command(given: Given) -> None:
 
         veilmeter measure scores --trials trials
 
+        veilmeter measure ecapa.txt wavlm.txt --trials trials
+
         veilmeter measure --original oo --mixed op --protected pp --trials trials
 
         veilmeter measure run1 --trials trials --calibrate-on run2 --json
@@ -133,15 +141,22 @@ def command(given: Given) -> None:
             ", ".join(name for name, path in three.items() if (path is None) is absent) for absent in (False, True)
         )
         raise InputError(f"{there} is for eq. 17-20, which need all three score files; missing: {missing}")
-    main = options.scores or options.mixed
+    files = [_kept_input(path) if str(path) == "-" else path for path in options.scores]
+    main = files[0] if files else options.mixed
     if main is None:
         raise InputError("a score file is required", fix="veilmeter measure SCORES --trials KEY")
+    if len(files) > 1:
+        single = [f"--{name.replace('_', '-')}" for name in OF_ONE_FILE if name in given]
+        if single:
+            raise InputError(f"{single[0]} is about one score file, not {len(files)}", fix="give one, or leave it out")
+        _measure_files(files, options, form, given)
+        return
     if options.calibration_trials is not None and options.calibrate_on is None:
         raise InputError("--calibration-trials without --calibrate-on", fix="give the scores of the second run too")
 
     if options.stream:
         given.refuse(options_of(WholeOptions), STREAMED, fix="leave it out, or --stream")
-        streamed = _measure_stream(main, options.trials, options.layout, given.find_unused(options, None))
+        streamed = _measure_stream(main, options, given.find_unused(options, None))
         emit(replace(streamed, signatures=options.signature), form)
         return
     warnings: list[Finding] = []
@@ -149,9 +164,7 @@ def command(given: Given) -> None:
     overlaid: dict[str, Scores] = {}
 
     def read(path: Path, key: Path | None, role: str) -> Scores:
-        score_set, remarks = read_with_findings(
-            path, key, layout=options.layout, utt2spk=options.utt2spk, only_common=options.only_common
-        )
+        score_set, remarks = read_with_findings(path, key, **_reading(options))
         warnings.extend(remarks)
         inputs[role] = _input(path, key, score_set)
         return score_set
@@ -218,13 +231,87 @@ def command(given: Given) -> None:
     emit(page, form)
 
 
-def _measure_stream(path: Path, key: Path | None, layout: str | None, remarks: list[Finding]) -> Page:
+OF_ONE_FILE = (
+    "original", "mixed", "protected", "calibrate_on", "calibration_trials", "per_speaker", "figures", "stream",
+)  # fmt: skip
+IN_ONE_TABLE = ("eer", "min_cllr", "d_ece", "l_w")
+
+
+def _reading(options: ScoreOptions) -> dict[str, Any]:
+    names = ("layout", "utt2spk", "only_common", "columns")
+    return {name: getattr(options, name) for name in names}
+
+
+@cache
+def _kept_input(path: Path) -> Path:
+    """Standard input as a file, which is read more than once; it is removed when the command ends."""
+    import atexit
+    import shutil
+    import sys
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="veilmeter-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    kept = Path(folder, "standard-input")
+    with kept.open("wb") as out:
+        shutil.copyfileobj(sys.stdin.buffer, out)
+    return kept
+
+
+def _measure_files(files: Sequence[Path], options: ScoreOptions, form: Form, given: Given) -> None:
+    """Every measure of each of several score files: one row per file, or one estimate with the file as its place."""
+    from contextlib import closing
+
+    from veilmeter.cli.output import Form, Page, emit, print_rows, signature_lines
+    from veilmeter.core.engine import open_engine
+    from veilmeter.data.formats.scores import read_with_findings
+    from veilmeter.metrics.scores.summary import measure_with_problems
+    from veilmeter.wording import sentence
+
+    names = [path.name for path in files]
+    if len(set(names)) < len(names):
+        names = list(map(str, files))
+    if len(set(names)) < len(names):
+        raise InputError("a score file was given twice", fix="give each file once")
+    estimates: dict[str, list[Estimate]] = {}
+    warnings: list[Finding] = []
+    inputs: dict[str, Any] = {}
+    with closing(open_engine(options.jobs, options.cluster)) as engine:
+        for name, path in zip(names, files, strict=True):
+            data, remarks = read_with_findings(path, options.trials, **_reading(options))
+            measured, problems = measure_with_problems(
+                data, eer_method=options.eer_method, engine=engine, intervals=options.intervals,
+                resamples=options.resamples, seed=options.seed,
+            )  # fmt: skip
+            inputs[name] = _input(path, options.trials, data)
+            found = [*remarks, *_warnings(measured, data, intervals=options.intervals), *problems]
+            warnings += [finding for finding in found if finding not in warnings]
+            for key, point in measured.items():
+                estimates.setdefault(key, []).append(point.with_(at={"file": name}))
+    warnings += given.find_unused(options, None)
+    facts = {"eer_method": options.eer_method, "seed": options.seed}
+    page = Page(f"{len(files)} score files", estimates, inputs | facts, warnings=warnings, signatures=options.signature)
+    if form is not Form.TABLE:
+        emit(page, form)
+        return
+    head = ["file", *(estimates[key][0].label for key in IN_ONE_TABLE)]
+    rows = []
+    for number, name in enumerate(names):
+        points = [estimates[key][number] for key in IN_ONE_TABLE]
+        cells = [f"{point.format_value()} {point.format_interval()}".strip() for point in points]
+        rows.append([(cell, False) for cell in (name, *cells)])
+    notes = [f"EER: {options.eer_method}. --json, --csv and --markdown give every measure."]
+    print_rows(head, rows, [*(f"! {sentence(finding)}" for finding in warnings), *notes, *signature_lines(page)])
+
+
+def _measure_stream(path: Path, options: ScoreOptions, remarks: list[Finding]) -> Page:
     from veilmeter.cli.output import Page
     from veilmeter.core.engine import ahead
     from veilmeter.data.formats.scores import stream
     from veilmeter.metrics.scores.summary import measure_stream, warnings_of
 
-    estimates = measure_stream(ahead(stream(path, key, layout=layout)))
+    key = options.trials
+    estimates = measure_stream(ahead(stream(path, key, layout=options.layout, columns=options.columns)))
     n = estimates["eer"].n
     return Page(
         title=f"{path}: {n['targets']:,} target and {n['impostors']:,} impostor trials",

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from veilmeter.core.errors import InputError, Problem, VeilmeterError
+from veilmeter.data.formats.column_roles import LABELS, columns_of_header, columns_of_lines, is_number
 from veilmeter.data.formats.columns import Codes, Faults, pieces
 from veilmeter.data.formats.scores import join, read_score_table, repeats, speakers
-from veilmeter.data.formats.trials import LABELS, read_trials
+from veilmeter.data.formats.trials import read_trials
 from veilmeter.data.formats.vectors import check_embeddings, is_embeddings
 
 PLACES = 5  # named for each kind of problem
@@ -136,28 +137,25 @@ def recognize(path: Path) -> str | None:
     if piece is None or not len(piece.tokens):
         return "empty"
     widths = piece.per_line[piece.per_line > 0]
+    names = piece.tokens[: widths[0]]
+    if columns_of_header(names, of_scores=True) or columns_of_header(names, of_scores=False):
+        return "scores" if columns_of_header(names, of_scores=True) else "trials"
     common = int(np.bincount(widths).argmax())
-    if common not in (3, 4):
+    if common not in (3, 4) or path.suffix.lower() == ".csv":  # a list of recordings may look like one, too
         return None
     ends = np.cumsum(widths)
     lines = [piece.tokens[end - width : end] for end, width in zip(ends, widths, strict=True) if width == common]
-    numbers = sum(_is_number(line[2]) for line in lines) / len(lines)
-    first, last = (sum(line[i].lower() in LABELS for line in lines) / len(lines) for i in (0, -1))
     if common == 4:
-        return "scores" if numbers > 0.5 and last > 0.5 else None
+        return "scores" if columns_of_lines(lines) is not None else None
+    numbers = sum(is_number(line[2]) for line in lines) / len(lines)
+    first, last = (sum(line[i].lower() in LABELS for line in lines) / len(lines) for i in (0, -1))
     if last > 0.5:
         return "trials"
     if numbers > 0.5:
         return "scores"
-    return "trials" if first > 0.5 else None
-
-
-def _is_number(token: bytes) -> bool:
-    try:
-        float(token)
-    except ValueError:
-        return False
-    return True
+    if first > 0.5:
+        return "trials"
+    return "scores" if sum(is_number(line[0]) for line in lines) > 0.5 * len(lines) else None
 
 
 def check_scores(path: str | Path, *, trials: str | Path | None = None, layout: str | None = None) -> Checked:

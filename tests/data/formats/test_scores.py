@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.checks import check, check_scores, check_trials, recognize
 from veilmeter.data.formats.columns import Faults, pieces
-from veilmeter.data.formats.scores import read_score_table, read_scores, read_with_findings
+from veilmeter.data.formats.scores import read_score_table, read_scores, read_with_findings, stream
 from veilmeter.data.formats.trials import read_trials
 
 SCORES = b"a a-1 2.5\na b-1 -1e0\nb a-1 0.25\nb b-1 3\n"
@@ -93,7 +93,9 @@ def test_an_ambiguous_key_names_the_option(write) -> None:  # type: ignore[no-un
         (SCORES, b"", "empty", None),
         (b"a a-1\n", KEY, "3 or 4 columns", 1),
         (SCORES + b"a c-1\n", KEY, "columns", 5),
-        (SCORES.replace(b" ", b","), KEY, "not by commas", 1),
+        (SCORES.replace(b" ", b",").replace(b"b,a-1", b"b,,a-1"), KEY, "an empty cell", 3),
+        (b"0.5 0.7 a a-1\n0.1 0.2 a b-1\n", KEY, "which of the 4 columns is which", 1),
+        (b"a a-1 a 0.5 x\na b-1 a 0.1 x\n", KEY, "which of the 5 columns is which", 1),
         (SCORES.replace(b"0.25", b"nan"), KEY, "not finite", 3),
         (SCORES.replace(b"0.25", b"-inf"), KEY, "not finite", 3),
         (SCORES.replace(b"0.25", b"1_000"), KEY, "not a number", 3),
@@ -303,3 +305,69 @@ def test_an_utt2spk_that_contradicts_itself_or_the_trials(tmp_path):
     found, findings = read_with_findings(tmp_path / "pairs", utt2spk=tmp_path / "utt2spk")
     assert found.speaker_count == 2
     assert (findings[0].code, findings[0].values["count"]) == ("speakers_joined", 1)
+
+
+LINES = [("a", "a-1", "1", "2.5"), ("a", "b-1", "0", "-1"), ("b", "a-1", "0", "0.25"), ("b", "b-1", "1", "3")]
+
+
+def lines_of(*order: int, gap: str = " ", header: str = "") -> bytes:
+    """The four trials with these columns: 0 enroll, 1 test, 2 label, 3 score."""
+    rows = [gap.join(line[place] for place in order) for line in LINES]
+    return ("\n".join([header] * bool(header) + rows) + "\n").encode()
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        lines_of(0, 1, 2, 3),  # SpeechBrain
+        lines_of(0, 1, 3, 2),  # WeSpeaker
+        lines_of(2, 0, 1, 3),  # VoxCeleb's list with scores
+        lines_of(0, 1, 3, 2, gap=","),
+        lines_of(0, 1, 3, 2, gap=", "),
+        lines_of(0, 1, 2, 3, gap="\t"),
+        lines_of(0, 1, 2, 3, header="enroll test label score"),
+        lines_of(3, 2, 0, 1, gap=",", header="Score,Label,Enrol,Test"),
+        lines_of(3, 2, 0, 1, gap=",", header='"score","label","enrollment","utterance"'),
+        lines_of(0, 1, 0, 3, 2, gap="\t", header="modelid\tsegmentid\tside\tLLR\ttargettype"),
+        b"\n" + lines_of(0, 1, 2, 3, gap=",", header="id1,id2,target,similarity").replace(b"\n", b"\r\n"),
+    ],
+)
+def test_columns_in_any_order_are_the_same_scores(write, scores: bytes) -> None:  # type: ignore[no-untyped-def]
+    found = read_scores(write("s", scores))
+    assert found.values.tolist() == [2.5, -1, 0.25, 3]
+    assert found.is_target.tolist() == [True, False, False, True]
+    streamed = list(stream(write("s", scores)))
+    assert [values.tolist() for values, _ in streamed] == [[2.5, -1, 0.25, 3]]
+    assert [labels.tolist() for _, labels in streamed] == [[True, False, False, True]]
+
+
+@pytest.mark.parametrize(
+    ("scores", "key"),
+    [
+        (lines_of(3, 0, 1), lines_of(2, 0, 1)),  # VoxSRC
+        (lines_of(0, 1, 0, 3, header="modelid segmentid side LLR"),
+         lines_of(0, 1, 0, 2, 0, header="modelid segmentid side targettype partition")),  # NIST SRE
+        (lines_of(0, 1, 3, gap=","), lines_of(0, 1, 2, gap=",", header="enroll,test,label")),
+        (lines_of(0, 1, 3, header="enroll test score"), lines_of(0, 1, 2)),
+    ],
+)  # fmt: skip
+def test_scores_and_keys_of_other_toolkits(write, scores: bytes, key: bytes) -> None:  # type: ignore[no-untyped-def]
+    found = read_scores(write("s", scores), write("k", key))
+    assert found.values.tolist() == [2.5, -1, 0.25, 3]
+    assert found.is_target.tolist() == [True, False, False, True]
+
+
+def test_columns_are_asked_about_and_named(write) -> None:  # type: ignore[no-untyped-def]
+    scores = write("s", lines_of(3, 3, 0, 1))
+    with pytest.raises(InputError, match=r"--columns enroll,test,label,score"):
+        read_scores(scores, write("k", KEY))
+    found = read_scores(scores, write("k", KEY), columns="-,score,enroll,test")
+    assert found.values.tolist() == [2.5, -1, 0.25, 3]
+    for names, message in (("enroll,test", "are required"), ("enroll,test,score,sore", "'sore' is not a column")):
+        with pytest.raises(InputError, match=message):
+            read_scores(scores, write("k", KEY), columns=names)
+
+
+def test_ids_with_commas_are_ids(write) -> None:  # type: ignore[no-untyped-def]
+    scores, key = (data.replace(b"a ", b"a,1 ") for data in (SCORES, KEY))
+    assert len(read_scores(write("s", scores), write("k", key))) == 4

@@ -1,10 +1,13 @@
-"""White-space separated columns, read fast and never trusted: plain or gzip, any line ends, UTF-8 or Latin-1.
+"""Columns separated by white space or commas, read fast and never trusted: plain or gzip, UTF-8 or Latin-1.
 
 The file is read in pieces that end at a line's end, so memory is bounded by the piece and by what the caller keeps.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -148,9 +151,9 @@ def pieces(path: str | Path, *, size: int = PIECE) -> Iterator[Piece]:
 
 
 def raw_pieces(path: str | Path, *, size: int = PIECE) -> Iterator[tuple[bytes, int, int]]:
-    """The file in pieces that end at a line's end, all line ends alike, with the number of the first line and how many
-    there are."""
-    line = 1
+    """The file in pieces that end at a line's end, all line ends alike and blanks for commas that separate columns,
+    with the number of the first line and how many there are."""
+    line, has_commas = 1, False
     with open_input(path, unpack=True) as handle:
         rest = b""
         while True:
@@ -178,11 +181,35 @@ def raw_pieces(path: str | Path, *, size: int = PIECE) -> Iterator[tuple[bytes, 
             if whole:
                 if b"\r" in whole:
                     whole = whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+                if line == 1:
+                    has_commas = is_comma_separated(whole)
                 count = whole.count(b"\n") + (not whole.endswith(b"\n"))
-                yield whole, line, count
+                yield _without_commas(whole, path, line) if has_commas else whole, line, count
                 line += count
             if not data:
                 return
+
+
+def is_comma_separated(data: bytes) -> bool:
+    """Whether commas separate the columns of the first line that is not blank.
+
+    >>> is_comma_separated(b"a,b,0.5"), is_comma_separated(b"a, b, 0.5"), is_comma_separated(b"a,1 b,2 0.5")
+    (True, True, False)
+    """
+    words = data.lstrip()[:LONGEST_LINE].partition(b"\n")[0].split()
+    return b"," in b"".join(words) and all(word.endswith(b",") for word in words[:-1])
+
+
+def _without_commas(data: bytes, path: str | Path, first_line: int) -> bytes:
+    """The same lines with blanks between the cells, which hold neither blanks nor nothing."""
+    if b'"' not in data and not re.search(rb",[ \t]*,|(?:^|\n),|,[ \t]*(?:\n|$)", data):
+        return data.replace(b",", b" ")
+    lines = []
+    for number, cells in enumerate(csv.reader(io.StringIO(data.decode("latin-1")), skipinitialspace=True)):
+        if cells and not all(cells):
+            raise InputError("an empty cell", path=path, line=first_line + number, fix="fill it in or remove the line")
+        lines.append(" ".join(cells))
+    return "\n".join(lines).encode("latin-1") + b"\n" * data.endswith(b"\n")
 
 
 def _check_start(data: bytes, path: str | Path) -> None:
@@ -366,13 +393,22 @@ def rows(
     size: int = PIECE,
     number: int | None = None,
     coded: bool = True,
+    header: bool = False,
 ) -> Iterator[LineColumns]:
     """The lines with the file's number of columns, piece by piece; other lines go to `findings`. The column `number`
     should hold numbers: large pieces in which it does are read as such at once. Where ids are only passed by, `coded`
-    spares looking for those that are the same."""
+    spares looking for those that are the same. A `header` is left out: the first line that is not blank."""
     width = 0
     empty = True
     for data, first_line, count in raw_pieces(path, size=size):
+        if header:
+            skipped = len(data) - len(data.lstrip())
+            end = data.find(b"\n", skipped) + 1 or len(data)
+            lines = data.count(b"\n", 0, end)
+            data, first_line, count = data[end:], first_line + lines, count - lines
+            header = False
+            if not data:
+                continue
         fast = _fast(data, (width,) if width else widths, number, coded)
         if fast is not None and len(fast[0]) == count:  # Arrow does not see every empty line
             width, empty = len(fast), False
@@ -410,7 +446,6 @@ def _of_width(
     good = filled == width
     if not good.all():
         bad = np.flatnonzero(~good)
-        commas = not good.any() and b"," in tokens[0]
         findings.add(
             "columns",
             f"{what} in every line",
@@ -418,11 +453,7 @@ def _of_width(
             [int(line) for line in lines[bad[: findings.shown]]],
             count=len(bad),
             details=[f"this one has {int(n)}" for n in filled[bad[: findings.shown]]],
-            fix="columns are separated by white space, not by commas"
-            if commas
-            else "fix or remove the line"
-            if good.any()
-            else "is this the right file?",
+            fix="fix or remove the line" if good.any() else "is this the right file?",
         )
         keep = np.repeat(good, filled)
         tokens = [token for token, kept in zip(tokens, keep.tolist(), strict=True) if kept]

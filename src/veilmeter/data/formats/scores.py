@@ -1,4 +1,4 @@
-"""Score files: two ids and a number per line, in some a label as the fourth column; joined with their trial key.
+"""Score files: two ids and a number per line, in some a label; joined with their trial key.
 
 A file may also be streamed, so that it is never in memory as a whole.
 """
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding
+from veilmeter.data.formats.column_roles import LABELS, key_rows, score_rows
 from veilmeter.data.formats.columns import PIECE, Codes, Faults, LineColumns, WordColumn, rows, text
-from veilmeter.data.formats.trials import LABELS, TrialTable, is_label_first, label_column, labels_of, read_trials
+from veilmeter.data.formats.trials import TrialTable, is_label_first, label_column, labels_of, read_trials
 from veilmeter.data.scores import Scores
 
 ONLY_COMMON = "use --only-common to measure the pairs that are in both files"
@@ -44,9 +45,11 @@ def read_scores(
     layout: str | None = None,
     utt2spk: str | Path | None = None,
     only_common: bool = False,
+    columns: str | None = None,
 ) -> Scores:
-    """A score file joined with its trial key (or with its own fourth column)."""
-    return read_with_findings(path, trials, layout=layout, utt2spk=utt2spk, only_common=only_common)[0]
+    """A score file joined with its trial key (or with its own labels)."""
+    given = {"layout": layout, "utt2spk": utt2spk, "only_common": only_common, "columns": columns}
+    return read_with_findings(path, trials, **given)[0]  # type: ignore[arg-type]
 
 
 def read_with_findings(
@@ -56,16 +59,17 @@ def read_with_findings(
     layout: str | None = None,
     utt2spk: str | Path | None = None,
     only_common: bool = False,
+    columns: str | None = None,
 ) -> tuple[Scores, list[Finding]]:
     """As `read_scores`, and what was put right on the way."""
     codes, notes = Codes(), Faults()
-    table = read_score_table(path, codes=codes, findings=notes)
+    table = read_score_table(path, codes=codes, findings=notes, columns=columns)
     notes.raise_first()
     if trials is None and table.is_target is None:
         raise InputError(
             "nothing says which trials are of one speaker",
             path=path,
-            fix="give the trial key with --trials, or scores with a fourth column target/nontarget",
+            fix="give the trial key with --trials, or scores with a column of labels (target, nontarget, 1 or 0)",
         )
     key = None if trials is None else read_trials(trials, layout=layout, codes=codes, findings=notes)
     notes.raise_first()
@@ -78,12 +82,14 @@ def read_with_findings(
     return scores, notes.findings()
 
 
-def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: Faults | None = None) -> ScoreTable:
+def read_score_table(
+    path: str | Path, *, codes: Codes | None = None, findings: Faults | None = None, columns: str | None = None
+) -> ScoreTable:
     """A score file. Without `findings` the first fault is an error; with them faults are collected, lines skipped."""
     ids = Codes() if codes is None else codes
     notes = Faults() if findings is None else findings
     enroll, test, values, labels, lines = [], [], [], [], []
-    for part in rows(path, (3, 4), "a score file", notes, size=PIECE, number=2):
+    for part in score_rows(path, notes, columns=columns):
         numbers = numbers_of(path, part, notes)
         good = np.isfinite(numbers)
         truth = None
@@ -93,7 +99,7 @@ def read_score_table(path: str | Path, *, codes: Codes | None = None, findings: 
                 bad = np.flatnonzero(~known)
                 notes.add(
                     "bad-label",
-                    "the fourth column of a score file is target or nontarget",
+                    "the label of a score is target or nontarget",
                     path,
                     [int(part.lines[i]) for i in bad[: notes.shown]],
                     count=len(bad),
@@ -188,7 +194,7 @@ def join(
             raise InputError(
                 "nothing says which trials are of one speaker",
                 path=table.path,
-                fix="give the trial key (--trials), or scores with target or nontarget as their fourth column",
+                fix="give the trial key (--trials), or scores with a column of labels (target, nontarget, 1 or 0)",
             )
         if len(kept) and (labels[kept].all() or not labels[kept].any()):
             kind = "target" if labels[kept].all() else "nontarget"
@@ -410,12 +416,17 @@ Piece = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 
 def stream(
-    path: str | Path, trials: str | Path | None = None, *, layout: str | None = None, size: int = PIECE
+    path: str | Path,
+    trials: str | Path | None = None,
+    *,
+    layout: str | None = None,
+    columns: str | None = None,
+    size: int = PIECE,
 ) -> Iterator[Piece]:
     """Scores and whether each is of a target trial, in the file's order."""
     notes = Faults()
     key = None if trials is None else _Key(trials, layout, size)
-    for part in rows(path, (3, 4), "a score file", notes, size=size, number=2, coded=False):
+    for part in score_rows(path, notes, columns=columns, size=size, coded=False):
         values = numbers_of(path, part, notes)
         notes.raise_first()
         if key is not None:
@@ -425,7 +436,7 @@ def stream(
             if not good.all():
                 bad = int(np.argmin(good))
                 raise InputError(
-                    f"the fourth column is {text(part.columns[3][bad])[:60]!r}, not target or nontarget",
+                    f"the label is {text(part.columns[3][bad])[:60]!r}, not target or nontarget",
                     path=path,
                     line=int(part.lines[bad]),
                 )
@@ -433,7 +444,7 @@ def stream(
             raise InputError(
                 "nothing says which trials are of one speaker",
                 path=path,
-                fix="give the trial key with --trials, or scores with a fourth column target/nontarget",
+                fix="give the trial key with --trials, or scores with a column of labels (target, nontarget, 1 or 0)",
             )
         yield values, labels
     notes.raise_first()
@@ -447,7 +458,7 @@ class _Key:
     def __init__(self, path: str | Path, layout: str | None, size: int) -> None:
         self.path = path
         self.notes = Faults()
-        self.parts = rows(path, (3,), "a trial key", self.notes, size=size, coded=False)
+        self.parts = key_rows(path, self.notes, size=size, coded=False)
         self.first = is_label_first(layout)
         self.enroll, self.test = _NOTHING, _NOTHING
         self.labels = np.empty(0, bool)

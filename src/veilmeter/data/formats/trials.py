@@ -4,6 +4,8 @@
     pairs      id10001/a/1.wav id10001/b/1.wav target         two utterances, label
     voxceleb   1 id10001/a/1.wav id10001/b/1.wav              label, two utterances
 
+A header line with the names of columns, as in the keys of NIST SRE, settles it as well (`column_roles.py`).
+
 `vpc` and `pairs` look the same to a reader: the first column is an id, whatever it names. A file whose first and last
 column could both be labels is ambiguous, and an error says which option settles it.
 """
@@ -18,18 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.data.formats.columns import PIECE, Codes, Faults, LineColumns, WordColumn, rows, text
+from veilmeter.data.formats.column_roles import LABELS, key_rows
+from veilmeter.data.formats.columns import PIECE, Codes, Faults, LineColumns, WordColumn, text
 
 LAYOUTS = ("vpc", "pairs", "voxceleb")
-LABELS: dict[bytes, bool] = {
-    b"target": True,
-    b"nontarget": False,
-    b"non-target": False,
-    b"impostor": False,
-    b"imposter": False,
-    b"1": True,
-    b"0": False,
-}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -69,7 +63,7 @@ def read_trials(
     test: list[NDArray[Any]] = []
     labels: list[NDArray[Any]] = []
     lines: list[NDArray[Any]] = []
-    for part in rows(path, (3,), "a trial key", notes, size=PIECE):
+    for part in key_rows(path, notes, size=PIECE):
         if label_first is None:
             label_first = label_column(path, part)
         column, a, b = (0, 1, 2) if label_first else (2, 0, 1)
@@ -114,7 +108,7 @@ def labels_of(column: WordColumn) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 
 def label_column(path: str | Path, part: LineColumns) -> bool:
-    """Whether the label comes first."""
+    """Whether the label comes first; the columns that a header names are in order already."""
     shares = [float(labels_of(part.columns[column])[1].mean()) for column in (0, 2)]
     if shares[0] == shares[1] == 1.0:
         raise InputError(
