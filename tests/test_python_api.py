@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +37,21 @@ def test_dir_lists_the_public_names_and_nothing_else() -> None:
 def test_every_name_is_there_and_says_what_it_is(name: str) -> None:
     thing = getattr(vm, name)
     assert name == "__version__" or (thing.__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("name", sorted(set(vm.__all__) - {"__version__", "calibration", "inversion", "metrics"}))
+def test_every_name_is_documented_in_one_style(name: str) -> None:
+    """As help() and an editor show it: every parameter by its name, what comes back, what may be raised, an example."""
+    thing, text = getattr(vm, name), inspect.getdoc(getattr(vm, name)) or ""
+    if not inspect.isfunction(thing):
+        assert re.search(r"^(Parameters\n-{10}|Attributes\n-{10})$", text, re.MULTILINE)
+        return
+    for title in ("Parameters", "Returns", "Raises", "Examples"):
+        assert f"\n{title}\n{'-' * len(title)}\n" in text
+    described = text.split("Parameters\n----------\n")[1].split("\nReturns\n")[0]
+    heads = re.findall(r"^\*{0,2}(\w[\w, *]*?)(?: :.*)?$", described, re.MULTILINE)
+    named = {part.strip("* ") for head in heads for part in head.split(",")}
+    assert set(inspect.signature(thing).parameters) - {"unknown"} <= named
 
 
 def test_embeddings_are_given_in_any_form(tmp_path: Path) -> None:

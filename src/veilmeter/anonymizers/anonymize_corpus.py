@@ -231,6 +231,47 @@ def anonymize_corpus(
     unchanged; what another version did is done again. Other settings than the earlier run's are an error, or with
     `overwrite` do those utterances again. Recordings that can't be used are reported and left out, or with `strict` end
     the run. `source` is the path the corpus was read from, if a file.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The recordings, as `read_corpus` gives them.
+    out : str or Path
+        The folder for the anonymized corpus.
+    anonymizer : str, function or Anonymizer
+        A name such as `mcadams`, `file.py:name`, a function of samples, or an object.
+    audio : {"flac", "wav"}
+        The format of the recordings.
+    rate : int, optional
+        Their sampling rate; by default that of the source.
+    engine : Engine, optional
+        Where the work is done; by default in this process.
+    manifest : str or Path, optional
+        Another place for the manifest.
+    overwrite : bool
+        Whether to replace what other settings made.
+    source : str or Path, optional
+        The list that the corpus was read from.
+    max_seconds : float
+        Recordings that are longer are left out.
+    strict : bool
+        Stop at the first recording that can't be used, instead of leaving it out.
+    progress : callable, optional
+        Called with how many recordings are done, and how many there are.
+
+    Returns
+    -------
+    Anonymized
+        What was written, and the recordings that could not be used.
+
+    Raises
+    ------
+    InputError
+        If the anonymizer can't be loaded, or the folder holds something else.
+
+    Examples
+    --------
+    >>> anonymize_corpus(read_corpus("speech/"), "protected", "mcadams")  # doctest: +SKIP
     """
     anonymizer = anonymizer if isinstance(anonymizer, Anonymizer) else load_anonymizer(anonymizer)
     folder = Path(out)

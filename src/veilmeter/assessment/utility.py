@@ -143,6 +143,33 @@ def measure_utility(
     """Words, quality, melody and timing of anonymized speech, paired by utterance with the original.
 
     The cache keeps annotations by corpus and model, so that the originals are annotated once for many systems.
+
+    Parameters
+    ----------
+    original, anonymized : Corpus
+        The same recordings before and after.
+    settings : UtilitySettings, optional
+        Recognizer, language, number of recordings.
+    engine : Engine, optional
+        Where the work is done; by default in this process.
+    say, progress : callable, optional
+        Called with what is done, and with how much of it.
+    real_time_factor : float, optional
+        Processor seconds per second of speech of the anonymizer.
+
+    Returns
+    -------
+    Part
+        `estimates` such as `wer` and `mos`, `by` group, and `details` per person.
+
+    Raises
+    ------
+    InputError
+        If no pair of recordings can be annotated.
+
+    Examples
+    --------
+    >>> measure_utility(read_corpus("speech/"), read_corpus("protected/")).estimates["wer"]  # doctest: +SKIP
     """
     chosen = settings or UtilitySettings()
     tell, where = say or (lambda text: None), engine or Here()

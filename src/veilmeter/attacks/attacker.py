@@ -227,7 +227,15 @@ class AttackScores:
 
 
 class ScoringAttacker(Attacker):
-    """An attacker with its own method: a subclass implements `scores`."""
+    """An attacker with its own method: a subclass implements `scores`.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    about : str
+        Completes the sentence "The attacker ...".
+    """
 
     @abstractmethod
     def scores(self, material: Material) -> Floats | AttackScores:

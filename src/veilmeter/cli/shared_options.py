@@ -276,7 +276,8 @@ def signed_facts(inputs: Mapping[str, Any], drawn: AttackerEmbeddings | None = N
     drawn at random."""
     from veilmeter.core.files import short_digest
 
-    facts: dict[str, int | str] = {"data": short_digest(*(entry["sha256"] for entry in inputs.values()))}
+    files = [file for entry in inputs.values() for file in (entry if isinstance(entry, list) else [entry])]
+    facts: dict[str, int | str] = {"data": short_digest(*(file["sha256"] for file in files))}
     return facts if drawn is None else {**facts, "seed": drawn.seed}
 
 

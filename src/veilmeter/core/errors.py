@@ -11,6 +11,15 @@ from pathlib import Path
 class VeilmeterError(Exception):
     """Something the user can fix. The command prints it and exits with 2; it never shows a traceback.
 
+    Attributes
+    ----------
+    what : str
+        What is wrong.
+    fix : str or None
+        How to fix it.
+
+    Examples
+    --------
     >>> print(InputError("the score is not a number", path="scores.txt", line=7, fix="remove the line"))
     scores.txt:7: the score is not a number (remove the line)
     """
@@ -39,7 +48,15 @@ def _rebuild(
 
 
 class InputError(VeilmeterError):
-    """A file, an array or an option that can't be used as it is."""
+    """A file, an array or an option that can't be used as it is.
+
+    Attributes
+    ----------
+    what, fix : str
+        What is wrong, and how to fix it.
+    path, line
+        Where, if that is known.
+    """
 
 
 class MissingInput(InputError):

@@ -50,7 +50,19 @@ WHOLE = Stretch()
 @dataclass(frozen=True, slots=True)
 class Utterance:
     """One recording, or a part of one (see `Stretch`). `gender` is "f", "m" or "" (unknown); `session` and `text` (its
-    words) are "" where the corpus has none."""
+    words) are "" where the corpus has none.
+
+    Attributes
+    ----------
+    id, speaker : str
+        Its id, and who speaks.
+    path : Path
+        The audio file.
+    gender, session, text : str
+        Attributes; empty where unknown.
+    attributes : mapping
+        Further ones, such as `accent`.
+    """
 
     id: str
     speaker: str
@@ -79,6 +91,19 @@ class Corpus:
 
     `variant` distinguishes corpora read from one root: the list's name, or the part and suffix that were chosen.
 
+    Attributes
+    ----------
+    root : Path
+        The folder of the corpus.
+    layout : str
+        How it lies on disk.
+    utterances : tuple of Utterance
+        The recordings, sorted by id.
+    problems : tuple of Problem
+        What was wrong with its lists.
+
+    Examples
+    --------
     >>> Corpus(Path("x"), "folder", (Utterance("b/1", "b", Path("x/b/1.wav")), Utterance("a/1", "a", Path("x/1.wav"))))
     Corpus(2 utterances of 2 speakers, folder layout, x)
     """
@@ -179,6 +204,38 @@ def read_corpus(
     is that of every recording with several channels whose list names none: a number from 0, or `mix` for the mean of
     all. With `own_names` a table that has not the `columns` may have veilmeter's own names for them instead, as the
     lists of anonymized copies do.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder, or a list in it.
+    layout : str, optional
+        Its layout, if it is not recognized.
+    roots : sequence of str or Path
+        Further folders that may hold audio.
+    part, suffix : str, optional
+        The part and the variant, where there are several.
+    columns : mapping, optional
+        What columns of a table are called there.
+    channel : str, optional
+        The channel of recordings with several.
+    own_names : bool
+        Whether a table may have veilmeter's own names of columns instead.
+
+    Returns
+    -------
+    Corpus
+        The utterances, and problems of the lists.
+
+    Raises
+    ------
+    InputError
+        If nothing is recognized there, or an option does not fit the layout.
+
+    Examples
+    --------
+    >>> read_corpus("speech/list.csv")  # doctest: +SKIP
+    Corpus(80 utterances of 20 speakers, csv layout, speech)
     """
     from veilmeter.data import layouts  # which needs Utterance
 

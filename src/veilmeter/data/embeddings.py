@@ -22,6 +22,21 @@ class Embeddings:
     `attributes` are further columns, one string per utterance (`gender`, `session`, `accent`...); an empty string means
     unknown. `durations` are seconds. `source` says where they came from, for messages.
 
+    Attributes
+    ----------
+    vectors : array_like
+        One row per utterance.
+    utterances, speakers : iterable of str
+        The id and the speaker of each row.
+    attributes : mapping, optional
+        Further columns, one string per utterance.
+    durations : array_like, optional
+        Seconds of each utterance.
+    source : str
+        Where they came from, for messages.
+
+    Examples
+    --------
     >>> e = Embeddings(vectors=[[3, 4], [0, 2]], utterances=["a-1", "b-1"], speakers=["a", "b"])
     >>> e
     Embeddings(2 utterances of 2 speakers, 2-d)

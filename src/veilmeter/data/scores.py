@@ -24,6 +24,19 @@ class Scores:
     person), or None when the speakers are unknown; `speakers_from` says how they were found. `source` is for messages.
     Where the trials are a whole matrix, row by row, `grid` has the speakers of its rows and of its columns.
 
+    Attributes
+    ----------
+    values : array_like
+        The scores.
+    is_target : array_like of bool
+        Whether each is of one speaker.
+    enroll_speaker, test_speaker : array_like of int, optional
+        The speakers of both sides, as indices into `names`.
+    names : sequence of str
+        The speakers.
+
+    Examples
+    --------
     >>> s = Scores.from_arrays([2.0, 3.0], [0.0, 1.0, 2.5])
     >>> s
     Scores(2 targets, 3 impostors)
@@ -254,6 +267,34 @@ def read_scores(
 
     `layout` (vpc, pairs, voxceleb) settles a key that could be read in two ways; `utt2spk` says who speaks, where the
     target trials do not; with `only_common`, pairs that only one of the files has are left out instead of an error.
+
+    Parameters
+    ----------
+    scores : str or Path
+        The score file: two ids and a score per line, perhaps the label.
+    trials : str or Path, optional
+        The trial key, which says which trials are target.
+    layout : {"vpc", "pairs", "voxceleb"}, optional
+        The layout of a key that could be read in two ways.
+    utt2spk : str or Path, optional
+        The speaker of each utterance.
+    only_common : bool
+        Whether pairs that only one of the files has are left out.
+
+    Returns
+    -------
+    Scores
+        The comparisons, with labels and, where they are known, speakers.
+
+    Raises
+    ------
+    InputError
+        If a line can't be read; it names the file and the line.
+
+    Examples
+    --------
+    >>> read_scores("scores.txt", "trials.txt")  # doctest: +SKIP
+    Scores(72 targets, 792 impostors of 12 speakers)
     """
     from veilmeter.data.formats.scores import read_scores as read
 

@@ -137,6 +137,27 @@ def pav(targets: ArrayLike, impostors: ArrayLike, *, laplace: bool = False, pres
 
     With `presorted`, both arrays are already in rising order. With `laplace`, all ratios are finite.
 
+    Parameters
+    ----------
+    targets, impostors : array_like
+        Scores of comparisons of one speaker, and of different speakers.
+    laplace : bool
+        Whether to keep all ratios finite, by Laplace's rule.
+    presorted : bool
+        Whether both arrays are in rising order already.
+
+    Returns
+    -------
+    Pav
+        The map; `apply(scores)` gives natural log-likelihood ratios.
+
+    Raises
+    ------
+    InputError
+        If one of the classes is empty, or a score is not finite.
+
+    Examples
+    --------
     >>> pav([7, 7], [7, 7, 7]).llrs          # equal scores carry no information
     array([0.])
     """
@@ -163,6 +184,28 @@ def logistic(targets: ArrayLike, impostors: ArrayLike, *, prior: float = 0.5) ->
 
     Newton's method on standardized scores. Where the classes are separable the best slope is infinite; a ridge of 1e-9
     keeps it finite without touching other data in the first six digits.
+
+    Parameters
+    ----------
+    targets, impostors : array_like
+        Scores of comparisons of one speaker, and of different speakers.
+    prior : float
+        The weight of the target trials, between 0 and 1.
+
+    Returns
+    -------
+    Logistic
+        The map: `slope` and `offset`; `apply(scores)` gives natural log-likelihood ratios.
+
+    Raises
+    ------
+    InputError
+        If one of the classes is empty, or a score is not finite.
+
+    Examples
+    --------
+    >>> logistic([1.0, 2.0, 0.5], [0.0, -1.0, 0.8]).slope > 0
+    True
     """
     t, n = check_scores(targets, "target"), check_scores(impostors, "impostor")
     x = np.concatenate([t, n])

@@ -65,6 +65,19 @@ class Measure:
       the mean over recordings, with an interval over speakers, is what is reported.
 
     A measure without them is one figure of a larger analysis, such as Linkability, which makes its estimates.
+
+    Attributes
+    ----------
+    name, label, unit : str
+        Its name, its name in print, and the unit of its values.
+    better : {"higher", "lower", "neither"}
+        The direction in which people are safer.
+    meaning, source : str
+        What it says, and who defined it.
+    kind : {"scores", "embeddings", "recordings"}, optional
+        What it is computed from.
+    compute : callable, optional
+        What computes it.
     """
 
     name: str

@@ -55,7 +55,46 @@ def write_report(
     """The report of a run folder, or of an `Assessment` or `Results` in memory: `html`, `pdf`, `docx` (the annex for
     the file), `md`, `latex`, `json` or `pia-json` (for the PIA tool of the CNIL); by default RUN/report.<suffix>, and
     RUN/annex.<suffix> with `annex_only`. `config` is a settings file whose tables `[annex]` and `[[recipients]]` are
-    used instead of those that the run was made with."""
+    used instead of those that the run was made with.
+
+    Parameters
+    ----------
+    run : Assessment, Results or path
+        The run, in memory or as the folder that `assess` wrote.
+    out : str or Path, optional
+        The file; by default report.html in the folder of the run.
+    form : {"html", "pdf", "docx", "md", "latex", "json", "pia-json"}
+        The form.
+    annex_only : bool
+        Whether to write the annex alone.
+    show_ids : bool
+        Whether to name people instead of using pseudonyms.
+    with_audio : bool
+        Whether to put recordings into the page.
+    threshold : float or str, optional
+        Accepted risk of being linked, such as `"9%"`.
+    release_size, candidates : int, optional
+        People in the real release, and people of whom an attacker has recordings.
+    config : str or Path, optional
+        A settings file with other tables [annex] and [[recipients]].
+    paper : {"a4", "letter"}, optional
+        The size of pages.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Raises
+    ------
+    InputError
+        If the run can't be read, or an option does not show in this form.
+
+    Examples
+    --------
+    >>> write_report("run/")  # doctest: +SKIP
+    PosixPath('run/report.html')
+    """
     from veilmeter.report.html import Options
     from veilmeter.report.public import public, reported, run_key, with_statements
 

@@ -107,6 +107,17 @@ class Gate:
     `trustworthy` asked for, an open check fails too. `scope` says what the limits were held against, `level` how high
     the assessment calls the risk and `decided_by` the criteria that make it so; with `max_level` it may not be higher.
     A level that is unknown may be any.
+
+    Attributes
+    ----------
+    limits : tuple of LimitCheck
+        Each limit with the figure that decides, and whether it holds.
+    doubts, open_questions : tuple
+        Checks of the run that failed, and those that could not be made.
+    not_run : tuple of str
+        Attackers that were not run.
+    passed : bool
+        Whether all of it holds.
     """
 
     limits: tuple[LimitCheck, ...]

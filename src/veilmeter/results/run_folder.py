@@ -72,7 +72,28 @@ def results_from_json(form: Any, *, path: str | Path | None = None) -> Results:
 
 
 def read_results(folder: str | Path) -> Results:
-    """The results of a run, from its folder or from results.json itself."""
+    """The results of a run, from its folder or from results.json itself.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder that `assess` wrote, or its results.json.
+
+    Returns
+    -------
+    Results
+        Everything that was measured and concluded.
+
+    Raises
+    ------
+    InputError
+        If there are no results, or they are broken or of another version.
+
+    Examples
+    --------
+    >>> read_results("run/").verdict.level  # doctest: +SKIP
+    'high'
+    """
     path = Path(folder)
     file = path / RESULTS if path.is_dir() else path
     try:

@@ -113,7 +113,15 @@ class TableColumn:
 class SystemTable:
     """Systems by measures. `first` is the one that differences are to, `doubted` are those whose self-checks failed;
     `remarks` are what a reader must know: what the figures are, and what differs. `ranking` is the figure by which the
-    systems are sorted, if they are; `grouped` says that a system has several runs."""
+    systems are sorted, if they are; `grouped` says that a system has several runs.
+
+    Attributes
+    ----------
+    systems : tuple of str
+        The rows.
+    columns : tuple of TableColumn
+        A figure over all systems each; `cells` hold estimates, ranks and differences.
+    """
 
     systems: tuple[str, ...]
     columns: tuple[TableColumn, ...]

@@ -348,6 +348,41 @@ def transcribe_corpus(
 
     A stopped run goes on from there; a recording is heard again only if its content, the recognizer or its version
     changed. The language is the one given, else the one that the corpus names, else English.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The recordings, as `read_corpus` gives them.
+    out : str or Path
+        The folder for the transcripts.
+    recognizer : str
+        `moonshine`, `whisper`, a program, or `module:function`.
+    language : str, optional
+        Language of the speech, such as `en`.
+    engine : Engine, optional
+        Where the work is done; by default in this process.
+    offline : bool
+        Fetch nothing, not even weights.
+    strict : bool
+        Stop at the first recording that can't be used, instead of leaving it out.
+    max_seconds : float
+        Recordings that are longer are left out.
+    progress : callable, optional
+        Called with how many recordings are done, and how many there are.
+
+    Returns
+    -------
+    Transcribed
+        What was written, and the recordings that could not be used.
+
+    Raises
+    ------
+    InputError
+        If the recognizer does not know the language, or with `strict` a recording can't be used.
+
+    Examples
+    --------
+    >>> transcribe_corpus(read_corpus("speech/"), "transcripts")  # doctest: +SKIP
     """
     folder = make_folder(out)
     spoken = resolve_language(language, corpus.languages)

@@ -277,6 +277,28 @@ def read_embeddings(path: str | Path, *, strict: bool = True) -> Embeddings:
 
     With `strict` the first bad vector (zero, not finite, of another length, without a speaker, or an id that is there
     twice) is an error; without, it is left out: `load_embeddings` says which ones were.
+
+    Parameters
+    ----------
+    path : str or Path
+        An npz, h5, Parquet, ark or scp file, or a folder of vectors.
+    strict : bool
+        Whether the first bad vector is an error.
+
+    Returns
+    -------
+    Embeddings
+        The vectors with their utterances, speakers and attributes.
+
+    Raises
+    ------
+    InputError
+        If nothing is recognized there, or with `strict` at the first bad vector.
+
+    Examples
+    --------
+    >>> read_embeddings("test.npz")  # doctest: +SKIP
+    Embeddings(120 utterances of 20 speakers, 192-d)
     """
     loaded = load_embeddings(path)
     if strict:
@@ -390,7 +412,30 @@ def _never(form: str) -> Callable[[Path], RawVectors]:
 
 def write_embeddings(embeddings: Embeddings, path: str | Path, *, form: str | None = None) -> None:
     """Write in the format that the name says: .npz, .h5, .parquet, .scp or .ark (both are written, with meta/), or,
-    for a name without suffix, a folder: Parquet shards, or with `form="kaldi"` the VoicePrivacy layout."""
+    for a name without suffix, a folder: Parquet shards, or with `form="kaldi"` the VoicePrivacy layout.
+
+    Parameters
+    ----------
+    embeddings : Embeddings
+        What to write.
+    path : str or Path
+        The file or folder; its suffix chooses the format.
+    form : {"kaldi"}, optional
+        The VoicePrivacy layout, for a folder.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    InputError
+        If the suffix is unknown, or the library of the format is not installed.
+
+    Examples
+    --------
+    >>> write_embeddings(embeddings, "vectors.npz")  # doctest: +SKIP
+    """
     from veilmeter.data.formats import kaldi, parquet
 
     target = Path(path)

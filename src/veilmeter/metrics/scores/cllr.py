@@ -116,6 +116,23 @@ MEASURES = (
 def cllr(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
     """The cost of log-likelihood ratios (paper 004, eq. 4), in bit.
 
+    Parameters
+    ----------
+    target_llrs, impostor_llrs : array_like
+        Natural log-likelihood ratios of comparisons of one speaker, and of different speakers.
+
+    Returns
+    -------
+    float
+        The cost in bit: 0 is perfect, 1 says nothing.
+
+    Raises
+    ------
+    InputError
+        If one of the classes is empty, or a score is not finite.
+
+    Examples
+    --------
     >>> cllr([0.0], [0.0]), cllr([800.0], [-800.0])
     (1.0, 0.0)
     """
@@ -123,5 +140,26 @@ def cllr(target_llrs: ArrayLike, impostor_llrs: ArrayLike) -> float:
 
 
 def min_cllr(targets: ArrayLike, impostors: ArrayLike) -> float:
-    """Cllr after oracle calibration, in bit."""
+    """Cllr after oracle calibration, in bit.
+
+    Parameters
+    ----------
+    targets, impostors : array_like
+        Scores of comparisons of one speaker, and of different speakers.
+
+    Returns
+    -------
+    float
+        The cost in bit: 0 is perfect separation, 1 none.
+
+    Raises
+    ------
+    InputError
+        If one of the classes is empty, or a score is not finite.
+
+    Examples
+    --------
+    >>> min_cllr([2.0, 3.0], [0.0, 1.0])
+    0.0
+    """
     return MinCllr().value(SortedScores.from_arrays(targets, impostors))

@@ -59,7 +59,28 @@ MEASURE = Measure(
 
 
 def d_sys(targets: ArrayLike, impostors: ArrayLike) -> float:
-    """Global linkability from 0 to 1, biased upwards, over min(T // 10, 100) bins of equal width."""
+    """Global linkability from 0 to 1, biased upwards, over min(T // 10, 100) bins of equal width.
+
+    Parameters
+    ----------
+    targets, impostors : array_like
+        Scores of comparisons of one speaker, and of different speakers.
+
+    Returns
+    -------
+    float
+        D_sys, from 0 (not linkable) to 1.
+
+    Raises
+    ------
+    InputError
+        If one of the classes is empty, or a score is not finite.
+
+    Examples
+    --------
+    >>> d_sys([2.0, 3.0] * 10, [0.0, 1.0] * 10)
+    1.0
+    """
     scores = SortedScores.from_arrays(targets, impostors)
     return DSys().value(scores)
 

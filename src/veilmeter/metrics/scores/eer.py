@@ -116,6 +116,27 @@ def eer(targets: ArrayLike, impostors: ArrayLike, method: str = "rocch", *, fold
     score where they differ least. `fold` turns values above 50 back (100 - EER), as paper 002 does; an attacker may
     flip the sign.
 
+    Parameters
+    ----------
+    targets, impostors : array_like
+        Scores of comparisons of one speaker, and of different speakers.
+    method : {"rocch", "roc", "interpolated", "speechbrain"}
+        The rule by which it is computed.
+    fold : bool
+        Whether to turn values above 50 back.
+
+    Returns
+    -------
+    float
+        The equal error rate, in percent.
+
+    Raises
+    ------
+    InputError
+        If the method is unknown, a class is empty, or a score is not finite.
+
+    Examples
+    --------
     >>> t, n = [0.0, 2.0, 3.0], [-1.0, 0.5, 1.0, 2.5]
     >>> [round(eer(t, n, m), 2) for m in ("rocch", "roc", "interpolated")]
     [30.0, 29.17, 33.33]

@@ -158,6 +158,23 @@ class Zebra:
 def zebra(targets: ArrayLike, impostors: ArrayLike) -> Zebra:
     """ZEBRA of a set of scores, by oracle calibration.
 
+    Parameters
+    ----------
+    targets, impostors : array_like
+        Scores of comparisons of one speaker, and of different speakers.
+
+    Returns
+    -------
+    Zebra
+        `d_ece` in bit, `l_w`, its `tag`, and whether the scores are `inverted`.
+
+    Raises
+    ------
+    InputError
+        If one of the classes is empty, or a score is not finite.
+
+    Examples
+    --------
     >>> found = zebra([2.0, 3.0], [0.0, 1.0])
     >>> round(found.d_ece, 4), found.tag, found.inverted
     (0.7213, 'A', False)

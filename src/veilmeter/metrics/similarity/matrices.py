@@ -195,6 +195,43 @@ def similarity(
     utterance is never compared with itself, nor with its own protected version. `scorer` compares two tables of
     vectors (symmetric: score(a, b) = score(b, a)^T); the default is the cosine. With `spreads`, what
     intervals and the level of chance need is gathered too, where it takes long on `engine`.
+
+    Parameters
+    ----------
+    original, protected : Embeddings or array_like
+        The same utterances before and after.
+    speakers : sequence of str, optional
+        The speaker of each row, for arrays.
+    form : {"geometric", "arithmetic"}
+        The definition of 2022 or of 2020.
+    pairs : {"all", "vpc"}
+        Which pairs of utterances count.
+    scorer : callable, optional
+        Compares two tables of vectors; by default by the cosine.
+    spreads : bool
+        Whether to gather what intervals and the level of chance need.
+    seed : int
+        Random seed.
+    progress : callable, optional
+        Called with how many matrices are done, and how many there are.
+    engine : Engine, optional
+        Where long work is done.
+
+    Returns
+    -------
+    Similarity
+        The three matrices, and DeID, G_VD and D_diag as `estimates`.
+
+    Raises
+    ------
+    InputError
+        If the sides do not match, or a speaker has a single utterance.
+
+    Examples
+    --------
+    >>> voices = np.repeat(np.random.default_rng(0).normal(size=(4, 8)), 2, axis=0)
+    >>> similarity(voices + 0.01, voices[::-1], list("aabbccdd"))
+    Similarity(4 speakers, 8 utterances, geometric, all pairs)
     """
     o, p, speakers = _rows(original, protected, speakers)
     if form not in get_args(Form):

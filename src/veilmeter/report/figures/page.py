@@ -357,7 +357,34 @@ def save_system_figures(
     formats: Iterable[str] = style.FORMATS,
     setting: Typesetting | None = None,
 ) -> list[str]:
-    """The figures of the runs in these folders as files in `out`, each with its data as CSV; their names."""
+    """The figures of the runs in these folders as files in `out`, each with its data as CSV; their names.
+
+    Parameters
+    ----------
+    folders : sequence of Assessment, Results or path
+        The runs.
+    out : str or Path
+        The folder for the figures.
+    formats : iterable of {"svg", "png", "pdf"}
+        The forms in which each is written.
+    setting : Typesetting, optional
+        Width and font, for print.
+
+    Returns
+    -------
+    list of str
+        The names of the figures.
+
+    Raises
+    ------
+    InputError
+        If a run can't be read.
+
+    Examples
+    --------
+    >>> save_system_figures(["runs/b1", "runs/b2"], "figures")  # doctest: +SKIP
+    ['linkability']
+    """
     drawn = system_figures({run.name: run.results for run in read_runs(folders)})
     save_figures(drawn, out, formats, setting)
     return [figure.id for figure in drawn]

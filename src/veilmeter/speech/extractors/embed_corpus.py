@@ -169,6 +169,39 @@ def embed_corpus(
     What is there from an earlier or stopped run is kept: a recording is computed again only if its content, the
     extractor or its version changed. Unusable recordings are left out and listed, or with `strict` the first ends the
     run. The bytes written depend on the corpus and the extractor alone, not on the engine, the order or interruptions.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The recordings, as `read_corpus` gives them.
+    out : str or Path
+        The folder for the vectors.
+    extractor : str, function or Extractor
+        A name such as `campplus`, `onnx:FILE`, `file.py:name`, a function of samples, or an object.
+    engine : Engine, optional
+        Where the work is done; by default in this process.
+    offline : bool
+        Fetch nothing, not even weights.
+    strict : bool
+        Stop at the first recording that can't be used, instead of leaving it out.
+    max_seconds : float
+        Recordings that are longer are left out.
+    progress : callable, optional
+        Called with how many recordings are done, and how many there are.
+
+    Returns
+    -------
+    Embedded
+        What was written, and the recordings that could not be used.
+
+    Raises
+    ------
+    InputError
+        If the extractor can't be loaded, or with `strict` a recording can't be used.
+
+    Examples
+    --------
+    >>> embed_corpus(read_corpus("speech/"), "vectors")  # doctest: +SKIP
     """
     refuse_unusable(corpus, strict=strict)
     extractor = str(spec_of(extractor))
