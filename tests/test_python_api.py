@@ -335,3 +335,18 @@ def test_commands_print_signatures(tmp_path: Path) -> None:
         assert line in printed["--csv"]
         assert ("|seed:" in line) is (words[0] != "linkability")
         assert begin not in CliRunner().invoke(app, words).stdout
+
+
+def test_the_reference_lists_every_public_name_and_the_documents_name_no_other() -> None:
+    docs = Path(__file__).parents[1] / "docs"
+    listed = set(
+        re.findall(r"^::: veilmeter\.[\w.]+\.(\w+)$", (docs / "reference" / "docstrings.md").read_text(), re.M)
+    )
+    assert set(vm.__all__) - {"__version__", "calibration", "inversion", "metrics"} <= listed
+    pages = [*docs.rglob("*.md"), docs.parent / "README.md", *(docs.parent / "examples").glob("*.ipynb")]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        named = set(re.findall(r"\b(?:veilmeter|vm)\.([A-Z]\w+)", text)) | set(re.findall(r"\bvm\.(\w+)\(", text))
+        for line in re.findall(r"from veilmeter import ([\w, ]+)", text):
+            named |= {name.strip() for name in line.partition(" as ")[0].split(",")}
+        assert named - set(vm.__all__) == set(), page.name
