@@ -11,7 +11,7 @@ import pytest
 
 from veilmeter.anonymizers.manifest import Entry
 from veilmeter.assessment import assess, attack
-from veilmeter.assessment.evidence import named_draws, target_voice_labels
+from veilmeter.assessment.evidence import draws_by_name, target_voice_labels
 from veilmeter.core.findings import warning
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.vector_checks import TargetVoices
@@ -110,7 +110,7 @@ def test_draws_that_are_named_show_whether_people_share_them() -> None:
     ids = [f"u{row}" for row in range(40)]
 
     def count(draws: list[str] | None, entries: dict[str, Entry] | None = None) -> int | None:
-        return named_draws(Embeddings(np.eye(40), ids, names, {"draw": draws} if draws else None), entries or {})
+        return draws_by_name(Embeddings(np.eye(40), ids, names, {"draw": draws} if draws else None), entries or {})
 
     shared = [str(7 * row % 5) for row in range(40)]
     assert count(shared) == 5

@@ -175,7 +175,7 @@ def sign(results: Results) -> Results:
     }
     extractor = str((results.extractor or {}).get("name", ""))
 
-    def signed_by(group: Mapping[str, Mapping[str, Estimates]], facts: Mapping[str, Any]) -> dict[str, Any]:
+    def sign_groups(group: Mapping[str, Mapping[str, Estimates]], facts: Mapping[str, Any]) -> dict[str, Any]:
         return {
             attribute: {value: points.sign(**facts, **{attribute: value}) for value, points in values.items()}
             for attribute, values in group.items()
@@ -186,12 +186,12 @@ def sign(results: Results) -> Results:
         facts = {"attacker": name, "backend": attacker.backend, "extractor": attacker.extractor or extractor}
         known: dict[str, Any] = {key: value for key, value in facts.items() if value} | common
         attackers[name] = replace(
-            attacker, estimates=attacker.estimates.sign(**known), by=signed_by(attacker.by, known)
+            attacker, estimates=attacker.estimates.sign(**known), by=sign_groups(attacker.by, known)
         )
     parts = {}
     for name, part in results.parts.items():
         known = {"part": name, **({"extractor": extractor} if extractor else {}), **common}
-        parts[name] = replace(part, estimates=part.estimates.sign(**known), by=signed_by(part.by, known))
+        parts[name] = replace(part, estimates=part.estimates.sign(**known), by=sign_groups(part.by, known))
     return replace(results, attackers=attackers, parts=parts)
 
 

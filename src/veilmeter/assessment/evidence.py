@@ -179,7 +179,7 @@ def ahead_on_originals(jobs: Mapping[AttackerId, Job], done: Done) -> tuple[dict
     arrays = {} if job is None else done[TaskId(TaskKind.ATTACKER, BASELINE)][1]
     if job is None or "scores" not in arrays:
         return {}, {}
-    rows = _scored_recordings(job, arrays["scores"].shape[1])
+    rows = _recordings_with_scores(job, arrays["scores"].shape[1])
     code = {speaker: row for row, speaker in enumerate(job.scoring.names)}
     known = np.array([job.test.speakers[row] in code for row in rows], bool)
     if len(code) < 2 or not known.any():
@@ -200,7 +200,7 @@ def ahead_on_originals(jobs: Mapping[AttackerId, Job], done: Done) -> tuple[dict
     return people, values
 
 
-def _scored_recordings(job: Job, columns: int) -> NDArray[np.int64]:
+def _recordings_with_scores(job: Job, columns: int) -> NDArray[np.int64]:
     """The recording of each column of the scores that were kept, of longer conversations the first one; none where
     that is not known."""
     lengths = sorted(job.options.lengths, key=lambda length: length != 1)
@@ -236,7 +236,7 @@ def target_voice_labels(tried: Embeddings, entries: Mapping[str, Entry]) -> NDAr
     return _codes([str([entry.parameters[name] for name in varying]) for entry in listed]) if varying else None
 
 
-def named_draws(released: Embeddings, entries: Mapping[str, Entry]) -> int | None:
+def draws_by_name(released: Embeddings, entries: Mapping[str, Entry]) -> int | None:
     """From about how many transformations the anonymizer drew, by a column of the anonymized side or by the manifest:
     one pair of different people's recordings in so many has the same. None where neither names them, where there is one
     for all, or where no two people share one."""
@@ -293,7 +293,7 @@ def trust_facts(
     ahead, ahead_of_values = ahead_on_originals(plan.jobs, done)
     release_p, release_share = _release_links(experiment, seed)
     runs = [experiment.anonymized, *(run.vectors for run in experiment.runs if run.own)]
-    draws = named_draws(experiment.anonymized, _manifests(folders))
+    draws = draws_by_name(experiment.anonymized, _manifests(folders))
     return TrustFacts(
         compared=len(experiment.original),
         unchanged=None if same is None else int(same.sum()),

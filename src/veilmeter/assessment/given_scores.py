@@ -82,7 +82,7 @@ def _people(scores: Scores) -> set[str]:
     return {scores.names[code] for code in np.union1d(scores.enroll_speaker, scores.test_speaker) if code >= 0}
 
 
-def _enrolled_and_tried(scores: Scores) -> dict[str, int]:
+def _both_sides(scores: Scores) -> dict[str, int]:
     """How many people are enrolled, and how many of them have a target trial; nobody where they are not known."""
     people = np.empty(0, np.int64) if scores.enroll_speaker is None else scores.enroll_speaker
     tried = people[scores.is_target] if len(people) else people
@@ -118,7 +118,7 @@ def measure_given(
         ties=effect_of_ties(*ordered),
         profile=profile_of(scores),
         det=det_of(*ordered),
-        details=_enrolled_and_tried(scores),
+        details=_both_sides(scores),
     )
     strangers = len(there - known)
     others = [warning("scores_of_others", count=strangers)] if strangers and known else []

@@ -85,7 +85,7 @@ from veilmeter.wording import text
 LEFT_OUT = "left_out.jsonl"
 UTILITY = TaskId(TaskKind.ANALYSIS, "utility")
 EXTRACTION = 0.015  # processor seconds per second of speech, on an ordinary core
-# What an ordinary core takes for other stages: shares of extraction, and seconds, also per person.
+# Time that an ordinary core takes for other stages: shares of extraction, and seconds, also per person.
 RUNS_SHARE, DUPLICATES_SHARE, MEASURING, MEASURING_PERSON = 0.5, 0.2, 8.0, 0.05
 TENTH = 0.1  # of the time that extraction takes, for utility
 # Analyses that take less time than the others.

@@ -11,11 +11,11 @@ from veilmeter.cli.shared_options import (
     AttackerEmbeddings,
     curve_label,
     draw_curves,
+    facts_to_sign,
     gains,
     read_attacker_vectors,
     short_speakers,
     show_if_slow,
-    signed_facts,
     typesetting,
 )
 from veilmeter.core import option_groups
@@ -155,7 +155,7 @@ def command(given: Given) -> None:
         sections=SECTIONS,
         figures=drawn_files,
         signatures=options.signature,
-        signed=signed_facts(inputs, options) if is_drawn else signed_facts(inputs),
+        signed=facts_to_sign(inputs, options) if is_drawn else facts_to_sign(inputs),
     )
     emit(page, form)
 

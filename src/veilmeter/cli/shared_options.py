@@ -271,7 +271,7 @@ def _refuse_known(known: Mapping[str, Embeddings], further: Embeddings, path: Pa
             )
 
 
-def signed_facts(inputs: Mapping[str, Any], drawn: AttackerEmbeddings | None = None) -> dict[str, int | str]:
+def facts_to_sign(inputs: Mapping[str, Any], drawn: AttackerEmbeddings | None = None) -> dict[str, int | str]:
     """What figures of embeddings depend on beside what they say themselves: the files, and the seed where something was
     drawn at random."""
     from veilmeter.core.files import short_digest

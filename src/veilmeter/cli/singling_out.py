@@ -12,11 +12,11 @@ from veilmeter.cli.shared_options import (
     AttackerEmbeddings,
     curve_label,
     draw_curves,
+    facts_to_sign,
     gains,
     read_attacker_vectors,
     short_speakers,
     show_if_slow,
-    signed_facts,
     typesetting,
 )
 from veilmeter.core.errors import InputError
@@ -146,7 +146,7 @@ def command(given: Given) -> None:
         sections=SECTIONS,
         figures=drawn_files,
         signatures=options.signature,
-        signed={"predicates_at_most": options.predicates, **signed_facts(inputs, options)},
+        signed={"predicates_at_most": options.predicates, **facts_to_sign(inputs, options)},
     )
     emit(page, form)
 

@@ -181,7 +181,7 @@ class Cluster:
         so that others get its tasks; each time the patience doubles, as one that only seems dead must not be dropped
         again and again over the same work."""
         if self._client.status not in ("running", "connecting"):
-            raise _lost()
+            raise _no_scheduler()
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         now = time.monotonic()
         latest = max((about["last_seen"] for about in workers.values()), default=0.0)  # by the scheduler's clock
@@ -261,7 +261,7 @@ class Cluster:
 
 
 def check_address(address: str) -> None:
-    """An error for what is no address of a Dask scheduler: Dask itself would try for a long time, or for ever."""
+    """Refuse an invalid address of a Dask scheduler: Dask itself would try for a long time, or for ever."""
     try:
         parts = urlsplit(address)
         scheme, host, port = parts.scheme, parts.hostname, parts.port
@@ -292,7 +292,7 @@ def _ask_about(address: str) -> None:
 
 
 def _within(seconds: float, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """What the function returns; a TimeoutError where it does not within so many seconds."""
+    """The function's result; a TimeoutError if it takes longer than so many seconds."""
     outcome: Future[Any] = Future()
 
     def call() -> None:
@@ -309,7 +309,7 @@ async def _drop_worker(address: str, dask_scheduler: Any = None) -> None:
     await dask_scheduler.remove_worker(address, stimulus_id="veilmeter-silent-worker")
 
 
-def _lost() -> VeilmeterError:
+def _no_scheduler() -> VeilmeterError:
     return VeilmeterError(
         "the connection to the cluster's scheduler is lost",
         fix="run the same command again when it is back; what was done is kept",
@@ -332,7 +332,7 @@ def _explain_cluster() -> Iterator[None]:
             f"the workers of the cluster died over one item: {error}", fix="give the workers more memory"
         ) from None
     except (CancelledError, ClosedClientError, CommClosedError):
-        raise _lost() from None
+        raise _no_scheduler() from None
     except (ImportError, AttributeError, RuntimeError) as error:
         if not any(mark in str(error) for mark in _OTHER_CODE):
             raise

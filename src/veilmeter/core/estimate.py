@@ -234,7 +234,7 @@ def _signed_counts(n: Mapping[str, int]) -> dict[str, str]:
 
 
 def _context(signature: str, known: Container[str]) -> dict[str, float | int | str]:
-    """What a signature says beside the fields of the estimate."""
+    """Parts of a signature beside the fields of the estimate."""
     facts = dict(part.partition(":")[::2] for part in signature.split("|")[1:])
     return {key: value for key, value in facts.items() if key not in known}
 

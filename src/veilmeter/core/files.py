@@ -112,7 +112,7 @@ def check_input(path: str | Path, *, most: int | None = None) -> None:
 
 
 def read_input(path: str | Path, *, most: int = LARGEST_INPUT) -> bytes:
-    """All bytes of a user's file."""
+    """All bytes of an input file."""
     with open_input(path, most=most) as handle:
         try:
             data = handle.read(most + 1)

@@ -198,7 +198,7 @@ def rename(values: Mapping[str, Any], declared: Mapping[str, Option]) -> dict[st
         positive = name.removeprefix("no_")
         if name not in declared and positive in declared and declared[positive].is_flag:
             if not isinstance(value, bool):
-                raise InputError(f"{name} must be true or false (got {_shown(value)})")
+                raise InputError(f"{name} must be true or false (got {_excerpt(value)})")
             name, value = positive, not value
         if name in renamed:
             raise InputError(f"{name} is given twice", fix="give it once")
@@ -216,10 +216,10 @@ def read_value(declared: Option, value: Any) -> Any:
         items = [value] if isinstance(value, str | Path | int | float) else list(value)
         if not all(_has_type(item, declared.item) for item in items) or declared.count not in (None, len(items)):
             many = "" if declared.count is None else f"{declared.count} "
-            raise InputError(f"{declared.name} must be {many}{_SEVERAL[declared.item]} (got {_shown(value)})")
+            raise InputError(f"{declared.name} must be {many}{_SEVERAL[declared.item]} (got {_excerpt(value)})")
         return tuple(declared.item(item) for item in items)
     if not _has_type(value, declared.item):
-        raise InputError(f"{declared.name} must be {_WORDS[declared.item]} (got {_shown(value)})")
+        raise InputError(f"{declared.name} must be {_WORDS[declared.item]} (got {_excerpt(value)})")
     return declared.item(value)
 
 
@@ -266,11 +266,11 @@ def parse_number(declared: Option, word: str) -> float:
             return int(number)
     except (ValueError, OverflowError):
         pass
-    raise InputError(f"{declared.name} must be {_WORDS[declared.item]} (got {_shown(word)})")
+    raise InputError(f"{declared.name} must be {_WORDS[declared.item]} (got {_excerpt(word)})")
 
 
-def _shown(value: Any) -> str:
-    """What was given, in an error; not thousands of digits."""
+def _excerpt(value: Any) -> str:
+    """A given value as an error quotes it, shortened."""
     try:
         text = repr(value)
     except ValueError:  # an integer that Python does not print
@@ -288,7 +288,7 @@ def parse_percentage(value: Any) -> Any:
     try:
         number = float(value.strip().removesuffix("%")) if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
-        raise InputError(f"not a percentage: {_shown(value)}", fix="write it as 15%") from None
+        raise InputError(f"not a percentage: {_excerpt(value)}", fix="write it as 15%") from None
     if not has_sign:
         refuse_fraction(number)
     return number
@@ -324,7 +324,7 @@ def _check_bounds(declared: Option, value: float) -> None:
         ("below", declared.below, operator.lt),
     )
     if isinstance(value, int) and abs(value) > LARGEST_NUMBER:  # more than any index of an array, and `:g` may fail
-        raise InputError(f"{declared.name} must be at most {LARGEST_NUMBER:g} (got {_shown(value)})")
+        raise InputError(f"{declared.name} must be at most {LARGEST_NUMBER:g} (got {_excerpt(value)})")
     bounds = [(f"{words} {bound:g}", holds(value, bound)) for words, bound, holds in tests if bound is not None]
     if value not in declared.also and not all(holds for _, holds in bounds):
         raise InputError(f"{declared.name} must be {' and '.join(text for text, _ in bounds)} (got {value:g})")
@@ -335,7 +335,7 @@ def refuse_unknown(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         near = difflib.get_close_matches(value, known, 1)
         fix = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
-        raise InputError(f"{name}: unknown value {_shown(value)}", fix=fix)
+        raise InputError(f"{name}: unknown value {_excerpt(value)}", fix=fix)
 
 
 # --- effects

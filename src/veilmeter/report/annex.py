@@ -52,7 +52,7 @@ class Chapter:
 
 @dataclass(frozen=True, eq=False)
 class File:
-    """What an annex is made of: a run, its first page, the day, and what the controller stated."""
+    """The contents of an annex: a run, its first page, the day, and what the controller stated."""
 
     results: Results
     decision: Decision
@@ -220,7 +220,7 @@ def _by_attacker(file: File) -> Chapter:
     rows = []
     for name, attacker in results.attacks.items():
         about = plain_words(name, attacker.about)
-        point = _linked_by(attacker, linking)
+        point = _link_rate(attacker, linking)
         likelihood = TEXTS["attackers.not_measured"] if point is None else full(point)
         effort = "; ".join(text for text in (about.data, about.skill, about.time) if text) or "–"
         rows.append((f"{capitalize(about.who)} ({name})", effort, _cost(file, name), likelihood, FILL_IN))
@@ -233,13 +233,13 @@ def _by_attacker(file: File) -> Chapter:
     )
 
 
-def _linked_by(attacker: AttackerResult, linking: Criterion | None) -> Estimate | None:
+def _link_rate(attacker: AttackerResult, linking: Criterion | None) -> Estimate | None:
     points = attacker.estimates.points("linkability")
     return same_or_largest(points, linking.estimate) if linking else None
 
 
 def _cost(file: File, attacker: str) -> str:
-    """What the attack took here: processor time, and the recordings it was made with."""
+    """The cost of the attack: processor time, and the recordings it was made with."""
     seconds, protocol = file.decision.seconds.get(f"attacker-{attacker}"), file.results.protocol
     return TEXTS["attackers.took" if seconds is not None else "attackers.used"].format(
         seconds="" if seconds is None else f"{seconds:,.1f}" if seconds < 100 else f"{seconds:,.0f}",
@@ -250,7 +250,7 @@ def _cost(file: File, attacker: str) -> str:
 
 def _margin(results: Results, linking: Criterion | None) -> list[str]:
     """How much more the strongest attacker finds than those of the papers: what better methods were worth so far."""
-    points = {name: (_linked_by(attacker, linking), attacker) for name, attacker in results.attacks.items()}
+    points = {name: (_link_rate(attacker, linking), attacker) for name, attacker in results.attacks.items()}
     known = {
         name: point.value for name, (point, attacker) in points.items() if point is not None and not attacker.apart
     }

@@ -317,7 +317,7 @@ def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) ->
 
 
 def trade_off(systems: Sequence[ComparedSystem]) -> tuple[Finding, ...]:
-    """What the lowest risk costs in words; nothing where that is not known of all, or where it costs none."""
+    """The price of the lowest risk in words; nothing where that is not known of all, or where it costs none."""
     risks = {system.name: linking_of_all(system.results) for system in systems}
     errors = {system.name: system.results.part("utility").single("wer") for system in systems}
     known = {name: (risk.estimate, wer.value) for name, risk in risks.items() if risk and (wer := errors[name])}

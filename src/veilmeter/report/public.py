@@ -407,14 +407,14 @@ def _command(command: tuple[str, ...], settings: Mapping[str, Any]) -> tuple[str
     for word in command[2:]:
         if word.startswith("-") and not _is_figure(word):
             option, equals, value = word.partition("=")
-            words.append(f"{option}={_shown(option, value, settings)}" if equals else option)
+            words.append(f"{option}={_publish_value(option, value, settings)}" if equals else option)
         else:
-            words.append(_shown(option, word, settings) if option else "PATH")
+            words.append(_publish_value(option, word, settings) if option else "PATH")
             option = ""
     return tuple(words)
 
 
-def _shown(option: str, value: str, settings: Mapping[str, Any]) -> str:
+def _publish_value(option: str, value: str, settings: Mapping[str, Any]) -> str:
     name = option.lstrip("-").replace("-", "_")
     given = settings.get(name)
     listed = given if isinstance(given, list | tuple) else [given]

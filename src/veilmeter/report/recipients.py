@@ -62,7 +62,7 @@ class RecipientRow:
 
 @dataclass(frozen=True, slots=True)
 class RecipientTable:
-    """All recipients; `assumed` where none was declared, so that those of the cast stand in for them. `route` is the
+    """All recipients; `assumed` where none was declared, so that those of the cast take their place. `route` is the
     declared one, `worst` the row that everybody counts as on the simplified route."""
 
     rows: tuple[RecipientRow, ...]

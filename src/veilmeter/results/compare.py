@@ -175,7 +175,7 @@ def _open_runs(given: RunLike | ComparedRun) -> Iterator[ComparedRun]:
     if isinstance(given, ComparedRun):
         yield given
     elif isinstance(given, str | Path):
-        for label, folder in _labeled_folders(given):
+        for label, folder in _split_label(given):
             opened = open_run(folder)
             yield ComparedRun(label, opened.folder, opened.results)
     else:
@@ -183,7 +183,7 @@ def _open_runs(given: RunLike | ComparedRun) -> Iterator[ComparedRun]:
         yield ComparedRun("", opened.folder, opened.results)
 
 
-def _labeled_folders(given: str | Path) -> Iterator[tuple[str, str]]:
+def _split_label(given: str | Path) -> Iterator[tuple[str, str]]:
     """Each folder with its label, or without one: of `RUN`, `RUN,RUN`, `NAME=RUN` or `NAME=RUN,RUN`, unless there is a
     file of that very name."""
     words = str(given)

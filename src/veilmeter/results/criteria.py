@@ -64,7 +64,7 @@ def cases(results: Results, measure: str) -> Iterator[Case]:
 
 
 def _deciding(results: Results, measure: str) -> Iterator[Case]:
-    """Those that a level may rest on: two or three people say nothing about a group, and their interval is no use."""
+    """Those that a level may rest on: two or three people say nothing about a group, and their interval is useless."""
     people = {
         (case.attacker, *case.group.items()): _group_people(case)
         for case in cases(results, "linkability")
@@ -152,7 +152,7 @@ def strongest(results: Results) -> Case | None:
         linked += table[best, part].sum(axis=0)
     usual = tried[int(np.argmax(chosen))]
     value = usual.estimate.value if chosen.max() == chosen.sum() else float(linked[0] / linked[1])
-    return usual if value == usual.estimate.value else replace(usual, estimate=_moved(usual.estimate, value))
+    return usual if value == usual.estimate.value else replace(usual, estimate=_move(usual.estimate, value))
 
 
 def _links_by_person(results: Results, case: Case) -> dict[str, tuple[float, int]]:
@@ -173,7 +173,7 @@ def _parts(people: int) -> Iterator[NDArray[np.bool_]]:
         yield from (part == number for number in range(FOLDS))
 
 
-def _moved(estimate: Estimate, value: float) -> Estimate:
+def _move(estimate: Estimate, value: float) -> Estimate:
     """The estimate at another value; the end of the interval that it moves towards moves along."""
     extra = {**estimate.extra, AS_MEASURED: estimate.value}
     if estimate.interval is None:
@@ -529,10 +529,10 @@ def _at_chance_within(attribute: str, tested: Sequence[Case]) -> bool:
     curves: dict[tuple[object, ...], list[Estimate]] = {}
     for case in links:
         curves.setdefault((case.attacker, case.estimate.at.get("length")), []).append(case.estimate)
-    return all(level_of(_pooled(points)) == "low" for points in curves.values())
+    return all(level_of(_pool(points)) == "low" for points in curves.values())
 
 
-def _pooled(points: Sequence[Estimate]) -> Estimate:
+def _pool(points: Sequence[Estimate]) -> Estimate:
     """The mean over groups, by their trials. Its interval reaches to chance unless it is significantly above it."""
     counts = np.array([float(point.n.get("conversations", point.n.get("speakers", 1))) for point in points])
     weights = counts / counts.sum()

@@ -221,7 +221,7 @@ def gate(
     Returns
     -------
     Gate
-        What was checked; `passed` says whether all of it holds.
+        The limits that were checked; `passed` says whether all of them hold.
 
     Raises
     ------

@@ -212,7 +212,7 @@ def _test_attacker(attacker: AttackerResult, joint: JointChance) -> AttackerResu
         people=tuple(
             replace(person, named=100 * joint.named[named]) if named in joint.named else replace(person, named=None)
             for person in attacker.people
-            for named in [(_scored(attacker), person.speaker)]
+            for named in [(_scoring_attacker(attacker), person.speaker)]
         ),
         by={
             attribute: {
@@ -224,7 +224,7 @@ def _test_attacker(attacker: AttackerResult, joint: JointChance) -> AttackerResu
     )
 
 
-def _scored(attacker: AttackerResult) -> str:
+def _scoring_attacker(attacker: AttackerResult) -> str:
     """Whose scores are behind the figures."""
     return str(attacker.details.get("taken_over_from", attacker.name))
 
@@ -237,7 +237,7 @@ def _test(point: Estimate, attacker: AttackerResult, group: Mapping[str, str], j
     if point.name not in ("linkability", "d_ece") or attacker.sources.get(point.name, "vectors") == "scores":
         return point
     attribute, value = next(iter(group.items()), ("", ""))
-    scored = _scored(attacker)
+    scored = _scoring_attacker(attacker)
     if point.name == "linkability":
         length, speakers = int(point.at.get("length", 1)), int(point.at["speakers"])
         figure = FigureKey(scored, "linkability", attribute, value, length, speakers)

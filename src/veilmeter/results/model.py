@@ -123,7 +123,7 @@ class AttackerResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What was measured beside the attackers: similarity, zebra, inversion, inference, sessions, runs, utility, and
+    """Measurements beside the attackers: similarity, zebra, inversion, inference, sessions, runs, utility, and
     whatever a registered family of measures adds.
 
     `reference` are figures to compare with, such as the same on original speech: no risk of the anonymized speech.
@@ -327,11 +327,11 @@ class Results:
     attackers : mapping of str to AttackerResult
         By attacker, what it has, how it compared, and its `estimates`.
     parts : mapping of str to Part
-        What was measured beside the attackers: similarity, zebra, inversion, utility and so on.
+        Measurements beside the attackers: similarity, zebra, inversion, utility and so on.
     criteria : mapping of str to Criterion
         The worst case of each criterion.
     checks : tuple of Check
-        What the assessment checked about itself.
+        Self-checks of the assessment.
     people : People
         Everybody by falling risk.
     settings, inputs, protocol, seed, version

@@ -487,7 +487,7 @@ def _column(
     cells = {system: _mean_cell(listed) for system, listed in members.items()}
     known = [cell.estimate for cell in cells.values() if cell.estimate is not None]
     better = better_direction(known[0])
-    shown = {system: _shown_value(cell.estimate) for system, cell in cells.items()}
+    shown = {system: _display_value(cell.estimate) for system, cell in cells.items()}
     finite = [value for value in shown.values() if value is not None]
     adjusted = sure_by_holm({"pairs": list(pairs.values())})["pairs"]
     compared = tuple(PairDifference(*names, point) for names, point in zip(pairs, adjusted, strict=True))
@@ -522,7 +522,7 @@ def _mean_cell(members: Sequence[_Member]) -> TableCell:
     return TableCell(figure.with_(value=value, interval=interval), places, spread=stdev(values), runs=len(values))
 
 
-def _shown_value(point: Estimate | None) -> float | None:
+def _display_value(point: Estimate | None) -> float | None:
     """The value as far as it is shown, so that what reads the same ranks the same; None where there is none."""
     if point is None or math.isnan(point.value):
         return None

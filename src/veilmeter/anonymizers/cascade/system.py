@@ -184,7 +184,7 @@ def _hear(offline: bool, utterance: Utterance) -> float | None:
 
 
 def parse_keep(keep: str | Sequence[str]) -> tuple[str, ...]:
-    """What is kept besides the words, in one order.
+    """Properties that are kept besides the words, in one order.
 
     >>> parse_keep("prosody,pauses"), parse_keep("")
     (('pauses', 'durations', 'pitch'), ())

@@ -57,7 +57,7 @@ class PhoneSynthesizer(Protocol):
 
 class _Network:
     """A network that is told phones as numbers. With `inner` (names of its tensors of durations and melody) other ones
-    can be given to it: ONNX Runtime always computes a whole graph, so the way to each of them is a graph of its own."""
+    can be given to it: ONNX Runtime always computes a whole graph, so the way to each of them is a separate graph."""
 
     def __init__(self, model: Path, inner: tuple[str, str] | None) -> None:
         self._inner = inner

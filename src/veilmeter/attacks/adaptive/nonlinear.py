@@ -128,7 +128,7 @@ NARROW = 0.04  # how far off the range of a wrapped coordinate may be
 CLEAR = 4.0  # standard errors of a mean
 FLOOR = 1e-3  # of the variance of a feature within a person
 REFINED, MOST_KEPT = 64, 200
-HARMONICS = (2.0, 4.0, 8.0)  # multiples of a phase, which tell people apart whose phases are close
+HARMONICS = (2.0, 4.0, 8.0)  # multiples of a phase, which separate people whose phases are close
 
 
 @dataclass(frozen=True, eq=False)

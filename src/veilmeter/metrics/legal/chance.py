@@ -345,11 +345,11 @@ def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChanc
         float(p[len(figures) :].min()),
         float((exposed[0] >= exposed[0, 0]).mean()),
         dict(zip(figures, values[: len(figures), 0].tolist(), strict=True)),
-        {(one.figures[0].attacker, name): rate for one in known for name, rate in _named_for_others(one).items()},
+        {(one.figures[0].attacker, name): rate for one in known for name, rate in _names_for_others(one).items()},
     )
 
 
-def _named_for_others(attacker: Relabeled) -> dict[str, float]:
+def _names_for_others(attacker: Relabeled) -> dict[str, float]:
     """How often each person who was tried comes out first for recordings of others: whoever is named for everybody is
     right about their own recordings too. Everybody counts as always named where an attacker takes all recordings of
     somebody for the same other person, which chance seldom gives: then recordings share a voice, and are one guess."""

@@ -201,7 +201,7 @@ class UtilityTable:
     is a text to compare both with; rows without a text have no words. `numbers` are by measure (and, behind
     `_original`, of original speech), NaN where a recording has none; `by_chance` what a measure gives for recordings
     that do not belong together; `groups` an attribute's value per row; `methods` how a measure was computed; `level`
-    that of the intervals, but for measures with `levels` of their own.
+    that of the intervals, but for measures that have their own `levels`.
     """
 
     speakers: tuple[str, ...]

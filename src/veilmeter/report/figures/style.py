@@ -41,31 +41,32 @@ def without_checks() -> Iterator[None]:
         if usual is None:  # another version, which copies in another way
             yield
             return
-        schemapi._deep_copy = _copied  # type: ignore[assignment]
+        schemapi._deep_copy = _copy_part  # type: ignore[assignment]
         try:
             yield
         finally:
             schemapi._deep_copy = usual
 
 
-def _copied(part: Any, by_reference: set[str]) -> Any:
+def _copy_part(part: Any, by_reference: set[str]) -> Any:
     """A deep copy of a part of a chart, but for what can't be changed."""
     from altair.utils.schemapi import SchemaBase, Undefined
 
-    def copied(held: Any) -> Any:
-        return _copied(held, by_reference) if isinstance(held, SchemaBase | list | dict) else held
+    def copy_of(held: Any) -> Any:
+        return _copy_part(held, by_reference) if isinstance(held, SchemaBase | list | dict) else held
 
     def options(held: dict[str, Any]) -> dict[str, Any]:
         return {
-            name: value if value is Undefined or name in by_reference else copied(value) for name, value in held.items()
+            name: value if value is Undefined or name in by_reference else copy_of(value)
+            for name, value in held.items()
         }
 
     if isinstance(part, list):
-        return [copied(held) for held in part]
+        return [copy_of(held) for held in part]
     if isinstance(part, dict):
         return options(part)
     own = getattr(part, "__deepcopy__", None)
-    return own(part) if own else part.__class__(*map(copied, part._args), **options(part._kwds))
+    return own(part) if own else part.__class__(*map(copy_of, part._args), **options(part._kwds))
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:

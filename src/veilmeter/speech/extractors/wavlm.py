@@ -82,7 +82,7 @@ def read_config(folder: Path) -> SslConfig:
     for name, field in SslConfig.__dataclass_fields__.items():
         if name == "model_type" or form.get(name) is None:
             continue
-        given[name] = _checked(name, form[name], field.default, path)
+        given[name] = _check_value(name, form[name], field.default, path)
     config = SslConfig(**given)
     sizes = (config.conv_dim, config.conv_kernel, config.conv_stride)
     if len({len(size) for size in sizes}) != 1 or config.hidden_size % config.num_attention_heads:
@@ -92,11 +92,11 @@ def read_config(folder: Path) -> SslConfig:
     return config
 
 
-def _checked(name: str, value: Any, usual: Any, path: Path) -> Any:
+def _check_value(name: str, value: Any, usual: Any, path: Path) -> Any:
     """A value of the type of the usual one, and of a size that a network can have."""
     if isinstance(usual, tuple):
         if isinstance(value, list) and 1 <= len(value) <= 32:
-            return tuple(_checked(name, part, 1, path) for part in value)
+            return tuple(_check_value(name, part, 1, path) for part in value)
     elif isinstance(usual, bool):
         if isinstance(value, bool):
             return value

@@ -71,7 +71,7 @@ WORDS.say(
 
 
 @WORDS.words("trained_on_speech")
-def _trained_on_speech(recordings: int, version: str, speakers: int, assessed: int) -> str:
+def _training_speech(recordings: int, version: str, speakers: int, assessed: int) -> str:
     kind = "original recording" if version == "original" else "recording"
     return f"{count(recordings, kind)} of {_speakers(speakers, assessed)}"
 
@@ -99,7 +99,7 @@ def _extractor_tuned(
 
 
 @WORDS.words("trained_on_copies")
-def _trained_on_copies(
+def _training_copies(
     recordings: int,
     candidates: int,
     copies: int,

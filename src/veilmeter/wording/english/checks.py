@@ -203,7 +203,7 @@ def _points(moved: float) -> str:
 
 
 @WORDS.words("inverted_scores")
-def _inverted_scores(passed: bool, attacker: str, flipped: float, reported: float) -> str:
+def _score_direction(passed: bool, attacker: str, flipped: float, reported: float) -> str:
     if passed and flipped > reported:
         return f"With their sign reversed, scores disclose {flipped:.3f} bit at most, which chance explains."
     if passed:
@@ -264,7 +264,7 @@ WORDS.say("no_repeated_draws", "No sign was found that the anonymizer's draws re
 
 
 @WORDS.words("repeated_draws")
-def _repeated_draws(passed: bool, draws: int) -> str:
+def _draws(passed: bool, draws: int) -> str:
     sentence = f"The anonymizer's draws seem to repeat: about one pair of copies in {draws:,} was transformed alike."
     if passed:
         return sentence

@@ -212,7 +212,7 @@ WORDS.say("people_are_listed", "The list of people in the technical part shows w
 
 
 @WORDS.words("linked_without")
-def _linked_without(number: int, linked: Estimate, before: Estimate) -> str:
+def _links_without(number: int, linked: Estimate, before: Estimate) -> str:
     whom = "this person" if number == 1 else f"these {number:,} people"
     return (
         f"Without {whom}, the strongest attacker would link {of_hundred(linked)} of 100 recordings of the others; "

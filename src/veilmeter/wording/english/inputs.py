@@ -126,7 +126,7 @@ WORDS.say("scores_older_than_speech", "{file}: older than the anonymized speech.
 
 
 @WORDS.words("listed_utterances_missing")
-def _listed_utterances_missing(list: str, count: int) -> str:
+def _missing_utterances(list: str, count: int) -> str:
     return f"{counted(count, f'listed {list} utterance')} left out: not in both corpora."
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# What the sources of measures stand for.
+# Names of the sources of measures.
 REFERENCES = {
     "Bäckström et al. 2025": "T. Bäckström, M. H. Vali, M. Nguyen, S. Rech. Privacy Disclosure of Similarity Rank in Speech and "
     "Language Processing. arXiv:2508.05250, 2025.",
