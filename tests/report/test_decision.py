@@ -441,6 +441,13 @@ def test_everybody_is_a_dot_and_the_exposed_are_named() -> None:
     assert "Exposed: 1 of 1 person (s1)." in strip.caption
 
 
+def test_one_column_has_one_number_of_digits() -> None:
+    strong, weak = link(20.0, low=10.0, high=30.0), link(0.0, low=0.0, high=6.0)
+    holders = {"ignorant": attacker("ignorant", weak), "lazy-informed": attacker("lazy-informed", strong)}
+    rows = decide(replace(sample(), attackers=holders)).who
+    assert [(row.of_hundred, row.interval) for row in rows] == [("20 of 100", "[10, 30]"), ("0 of 100", "[0, 6]")]
+
+
 def test_what_leaving_the_exposed_out_would_change_is_told() -> None:
     rows = tuple(
         LinkedPerson(speaker=f"s{n}", length=1, among=20, conversations=4, linked=100.0 if n == 3 else 5.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 from tests.report.conftest import HOSTILE, Opened
 
 from veilmeter.report import write_figures, write_report
+from veilmeter.report.html import Options, render
+from veilmeter.report.public import reported
+from veilmeter.results.run_folder import read_results
 
 pytestmark = pytest.mark.browser
 
@@ -156,6 +160,16 @@ def test_a_legend_shows_one_line_alone(browser: Any, report: Path) -> None:
         assert before.count("0.08") >= 3
         entry.click()
         assert set(page.evaluate(dimmed)) == {""}
+
+
+def test_what_can_not_be_relied_on_is_not_green(run: Path) -> None:
+    results = read_results(run)
+    low = {name: replace(criterion, level="low") for name, criterion in results.criteria.items()}
+    for is_reliable in (True, False):
+        verdict = replace(results.verdict, level="low", trustworthy=is_reliable)
+        text = render(replace(reported(run), results=replace(results, criteria=low, verdict=verdict)), Options())
+        decision = text[text.index('id="decision"') : text.index('id="sign"')]
+        assert ('class="chip low"' in decision) is is_reliable
 
 
 def test_every_figure_and_criterion_has_a_link(browser: Any, report: Path) -> None:

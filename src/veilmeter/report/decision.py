@@ -20,7 +20,7 @@ from veilmeter.speech.extractors.base import HABITS, extractor_label, unheard_ha
 from veilmeter.wording import sentence, sentences, text
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.decision import PLAIN_USE
-from veilmeter.wording.numbers import capitalize
+from veilmeter.wording.numbers import capitalize, hundred_digits
 
 # What else a headline may tell beside the figure for everybody.
 FURTHER = ("release_linked", "worst_person", "only_attribute_kept")
@@ -340,18 +340,21 @@ def _order_for_display(results: Results) -> list[str]:
 def _who(results: Results, linking: Criterion | None) -> tuple[WhoRow, ...]:
     if linking is None:
         return ()
+    found = {
+        name: point
+        for name, attacker in results.attacks.items()
+        if (point := same_or_largest(attacker.estimates.points("linkability"), linking.estimate)) is not None
+    }
+    digits = min(map(hundred_digits, found.values()), default=0)  # one column, one number of digits
     ranked: list[tuple[float, WhoRow]] = []
-    for name, attacker in results.attacks.items():
-        point = same_or_largest(attacker.estimates.points("linkability"), linking.estimate)
-        if point is None:
-            continue
-        about = plain_words(name, attacker.about)
-        found, interval = words.attacker_cells(point)
+    for name, point in found.items():
+        about = plain_words(name, results.attackers[name].about)
+        share, interval = words.attacker_cells(point, digits)
         row = WhoRow(
             who=about.who,
             attacker=name,
             time=about.time,
-            of_hundred=found,
+            of_hundred=share,
             interval=interval,
             worst=name == linking.attacker,
             bar=bar_of(point),

@@ -41,17 +41,21 @@ def of_hundred(estimate: Estimate) -> str:
     return " ".join(filter(None, hundred_cells(estimate)))
 
 
-def hundred_cells(estimate: Estimate) -> tuple[str, str]:
-    """The same value and interval, for two cells or lines.
+def hundred_cells(estimate: Estimate, digits: int | None = None) -> tuple[str, str]:
+    """The same value and interval, for two cells or lines; with so many `digits` where a column is to have the same.
 
     >>> hundred_cells(Estimate(name="x", value=71.0, unit="percent", interval=(64.0, 78.0)))
     ('71', '[64, 78]')
     """
-    value, interval = estimate.value, estimate.interval or ()
-    largest = max(map(abs, (value, *interval)))
-    digits = 0 if largest >= 10 else 1 if largest >= 3 else 2
-    shown, _, ends = span(value, estimate.interval, digits).partition(" ")
+    digits = hundred_digits(estimate) if digits is None else digits
+    shown, _, ends = span(estimate.value, estimate.interval, digits).partition(" ")
     return shown, ends
+
+
+def hundred_digits(estimate: Estimate) -> int:
+    """As many digits as a share of 100 needs."""
+    largest = max(map(abs, (estimate.value, *(estimate.interval or ()))))
+    return 0 if largest >= 10 else 1 if largest >= 3 else 2
 
 
 def percent(value: float, digits: int = 0) -> str:

@@ -246,9 +246,9 @@ def dots(point: Estimate) -> str:
     return f"{of_hundred(point)} of 100"
 
 
-def attacker_cells(point: Estimate) -> tuple[str, str]:
+def attacker_cells(point: Estimate, digits: int | None = None) -> tuple[str, str]:
     """`71 of 100` and `[64, 78]`."""
-    value, interval = hundred_cells(point)
+    value, interval = hundred_cells(point, digits)
     return f"{value} of 100", interval
 
 
