@@ -120,7 +120,7 @@ def test_pickles_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="never loaded"):
         read_embeddings(tmp_path / "a.npz")
     (tmp_path / "b.npz").write_bytes(pickle.dumps(Evil()))
-    with pytest.raises(InputError, match="not npz"):
+    with pytest.raises(InputError, match="a pickle can run code"):
         read_embeddings(tmp_path / "b.npz")
     assert not (tmp_path / "run").exists()
 

@@ -1,4 +1,5 @@
-"""Vectors in NumPy's npz: `ids`, `vectors`, `speakers`, and further columns. Pickled objects are refused."""
+"""Vectors in NumPy's npz (`ids`, `vectors`, `speakers` and further columns, or one array per id) and npy, whose ids
+are in a list beside it. Pickled objects are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.files import BROKEN_ARCHIVE, whole_file
+from veilmeter.core.files import BROKEN_ARCHIVE, open_input, whole_file
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.kaldi import with_meta
 from veilmeter.data.formats.vectors import RawVectors
@@ -19,6 +20,7 @@ from veilmeter.data.formats.vectors import RawVectors
 # Deflate can blow a file up a thousand times; honest vectors hardly shrink at all.
 _LARGEST_EXPANSION = 100
 _SMALL = 1 << 24
+SAVE = "save it where you trust it: np.savez(file, ids=list(d), vectors=np.stack(list(d.values())), speakers=...)"
 
 
 def read_npz(path: Path) -> RawVectors:
@@ -28,6 +30,8 @@ def read_npz(path: Path) -> RawVectors:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             if len(members) < len(archive.infolist()):
                 raise InputError("two of its arrays have one name", path=path, fix="save it again")
+            if members and not {"ids", "vectors", "speakers"} & members.keys():
+                return _of_each_id(archive, members, path)
             for name in ("ids", "vectors"):
                 if name not in members:
                     there = ", ".join(sorted(members)[:8]) + (", ..." if len(members) > 8 else "")
@@ -61,6 +65,50 @@ def read_npz(path: Path) -> RawVectors:
         table = vectors if isinstance(vectors, np.memmap) else np.asarray(vectors, np.float32)
     raw = RawVectors(path, ids, table, speakers, attributes, durations)
     return raw if speakers is not None else with_meta(raw, path.parent)
+
+
+def _of_each_id(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], path: Path) -> RawVectors:
+    """One array per id, as `np.savez(file, **vectors)` writes a dictionary."""
+    arrays = {name: np.squeeze(_member(archive, info, path)) for name, info in members.items()}
+    wrong = next((name for name, array in arrays.items() if array.ndim != 1 or array.dtype.kind not in "fiu"), None)
+    if wrong is not None:
+        raise InputError(f"neither arrays called ids and vectors nor one vector per id: {wrong!r}", path=path, fix=SAVE)
+    with np.errstate(over="ignore", invalid="ignore"):
+        vectors = [np.asarray(array, np.float32) for array in arrays.values()]
+    return with_meta(RawVectors(path, list(arrays), vectors), path.parent)
+
+
+def read_npy(path: Path) -> RawVectors:
+    """A table of vectors, with one id per line in a list beside it."""
+    try:
+        table = np.load(path, allow_pickle=False, mmap_mode="r")
+    except (ValueError, OSError, EOFError, TypeError, SyntaxError, KeyError, RecursionError, MemoryError) as error:
+        if "pickle" in str(error).lower() or "objects" in str(error):
+            raise InputError("it holds pickled objects, which are never loaded", path=path, fix=SAVE) from None
+        raise InputError("corrupt npy file", path=path) from None
+    if table.ndim != 2 or table.dtype.kind not in "fiu" or table.shape[1] == 0:
+        raise InputError(f"not a table of vectors but {table.dtype} {table.shape}", path=path, fix=SAVE)
+    with np.errstate(over="ignore", invalid="ignore"):
+        vectors = np.asarray(table, np.float32)
+    return with_meta(RawVectors(path, ids_beside(path, len(vectors)), vectors), path.parent)
+
+
+def ids_beside(path: Path, count: int) -> list[str]:
+    """The ids of a table without any: one per line in NAME.txt, NAME.ids or ids.txt beside it."""
+    lists = [path.with_suffix(".txt"), path.with_suffix(".ids"), path.parent / "ids.txt"]
+    found = next((file for file in lists if file.is_file()), None)
+    if found is None:
+        fix = f"put a list {lists[0].name} beside it, with one id per line in the order of the rows"
+        raise InputError("nothing says whose vectors these are", path=path, fix=fix)
+    with open_input(found) as handle:
+        try:
+            ids = handle.read().decode().split("\n")
+        except UnicodeDecodeError:
+            raise InputError("the list of ids is not UTF-8", path=found) from None
+    ids = [line.strip() for line in ids if line.strip()]
+    if len(ids) != count:
+        raise InputError(f"{len(ids):,} ids for {count:,} vectors", path=found, fix="give one id per line and vector")
+    return ids
 
 
 def refuse_bombs(archive: zipfile.ZipFile, path: Path) -> None:

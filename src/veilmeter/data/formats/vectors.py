@@ -205,6 +205,7 @@ def _bad_rows(table: NDArray[np.float32], utterances: Sequence[str]) -> list[tup
 
 SPEAKER_VECTORS = "speaker_vectors.pt"
 _LARGEST = 1 << 33  # bytes of a file of vectors
+_LEAST_CLAIM = 1 << 24  # bytes that the vectors of any file may take
 
 
 def is_vector_folder(folder: Path) -> bool:
@@ -236,23 +237,65 @@ def read_vector_folder(folder: Path) -> RawVectors:
 
 
 def _tensor(path: Path) -> NDArray[np.float32]:
+    return _table(_load_safely(path), path)
+
+
+def _load_safely(path: Path) -> Any:
+    """What torch saved, as far as it can be loaded without running code."""
     try:
         import torch
     except ImportError:
         raise missing_extra("torch", "audio") from None
     check_input(path, most=_LARGEST)
     try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # an untrusted file: torch raises whatever its parts do
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"not a tensor that can be loaded safely: {first}", path=path) from None
+
+
+def _table(loaded: Any, path: Path, dimensions: int = 2) -> NDArray[np.float32]:
+    import torch
+
     is_plain = isinstance(loaded, torch.Tensor) and loaded.layout == torch.strided and not loaded.is_quantized
-    if not is_plain or loaded.ndim != 2 or not loaded.is_floating_point():
+    if not is_plain or loaded.ndim != dimensions or not loaded.is_floating_point():
         raise InputError("not a table of vectors", path=path)
-    expanded = loaded.shape[0] * loaded.shape[1] * loaded.element_size()
-    if expanded > path.stat().st_size:  # strides of 0 make a table of any size from one number
+    if loaded.numel() * loaded.element_size() > path.stat().st_size:  # strides of 0 make any size from one number
         raise InputError("it claims more vectors than the file holds", path=path)
     return np.asarray(loaded.detach().to(torch.float32).numpy(), np.float32)
+
+
+def read_torch(path: Path) -> RawVectors:
+    """A dictionary from ids to vectors, one of `ids`, `vectors` and perhaps `speakers`, or a table with ids beside."""
+    from veilmeter.data.formats.kaldi import with_meta
+    from veilmeter.data.formats.npz import SAVE, ids_beside
+
+    loaded = _load_safely(path)
+    if not isinstance(loaded, dict):
+        table = _table(loaded, path)
+        return with_meta(RawVectors(path, ids_beside(path, len(table)), table), path.parent)
+    if not all(isinstance(key, str) for key in loaded):
+        raise InputError("its keys are not ids", path=path, fix=SAVE)
+    if {"ids", "vectors"} <= loaded.keys():
+        table = _table(loaded["vectors"], path)
+        named = {key: loaded[key] for key in ("ids", "speakers") if key in loaded}
+        if any(not isinstance(words, list | tuple) or len(words) != len(table) for words in named.values()):
+            raise InputError(f"`ids` and `speakers` must be lists of {len(table):,} words", path=path)
+        texts = {key: list(map(str, words)) for key, words in named.items()}
+        raw = RawVectors(path, texts["ids"], table, texts.get("speakers"))
+        return raw if raw.speakers is not None else with_meta(raw, path.parent)
+    vectors = [
+        _table(tensor.squeeze() if hasattr(tensor, "squeeze") else tensor, path, 1) for tensor in loaded.values()
+    ]
+    if sum(vector.nbytes for vector in vectors) > max(_LEAST_CLAIM, 2 * path.stat().st_size):
+        raise InputError("it claims more vectors than the file holds", path=path)
+    return with_meta(RawVectors(path, list(loaded), vectors), path.parent)
+
+
+def _refuse_pickle(path: Path) -> RawVectors:
+    from veilmeter.data.formats.npz import SAVE
+
+    raise InputError("a pickle can run code when it is opened, so it is never loaded", path=path, fix=SAVE)
 
 
 def _numbers(table: dict[str, str], path: Path, count: int) -> dict[str, int]:
@@ -267,7 +310,7 @@ def _number(text: str, path: Path, count: int) -> int:
 
 
 KNOWN = (
-    "an x-vector folder (xvector.scp with meta/), .scp, .ark, .npz, .h5, .parquet, "
+    "an x-vector folder (xvector.scp with meta/), .scp, .ark, .npz, .npy or .pt, .h5, .parquet, "
     "a folder of Parquet shards, or one with speaker_vectors.pt"
 )
 
@@ -385,7 +428,13 @@ def _reader(path: Path) -> Callable[[Path], RawVectors] | None:
     if head.startswith(b"PK"):
         from veilmeter.data.formats.npz import read_npz
 
-        return read_npz
+        return read_torch if b"/data.pkl" in head or path.suffix in (".pt", ".pth") else read_npz
+    if head.startswith(b"\x93NUMPY"):
+        from veilmeter.data.formats.npz import read_npy
+
+        return read_npy
+    if head[:1] == b"\x80" and head[1:2] in (b"\2", b"\3", b"\4", b"\5"):
+        return read_torch if path.suffix in (".pt", ".pth") else _refuse_pickle
     if head.startswith(b"\x89HDF\r\n\x1a\n"):
         from veilmeter.data.formats.h5 import read_h5
 
@@ -397,6 +446,8 @@ def _reader(path: Path) -> Callable[[Path], RawVectors] | None:
         return kaldi.read_ark
     return {
         ".npz": _never("npz"),
+        ".npy": _never("npy"),
+        ".pt": _never("a file of torch"),
         ".h5": _never("HDF5"),
         ".hdf5": _never("HDF5"),
         ".parquet": _never("Parquet"),
