@@ -148,3 +148,32 @@ def test_embeddings_of_runs_keep_their_people() -> None:
     renamed = Embeddings(AGAIN.vectors, AGAIN.utterances, AGAIN.speakers, {"gender": ["x"] * len(AGAIN)})
     results = assess(ORIGINAL, RELEASED, attacker_run=renamed, attackers="lazy-informed", **FAST).results
     assert set(results.attackers["lazy-informed"].by["gender"]) == {"f", "m"}
+
+
+def test_fine_tuning_that_cannot_be_done_is_refused_before_anything_is_heard(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from veilmeter.speech.audio import write_audio
+
+    heard = tmp_path / "heard"
+    (tmp_path / "own.py").write_text(
+        f"import pathlib\nimport numpy as np\n\ndef embed(samples):\n    pathlib.Path({str(heard)!r}).touch()\n"
+        "    return np.abs(samples[:8]) + 1\n"
+    )
+    rng = np.random.default_rng(0)
+    for side in ("original", "anonymized", "training"):
+        for name in ("a/a1", "a/a2", "b/b1", "b/b2"):
+            write_audio(tmp_path / side / f"{name}.wav", (0.1 * rng.standard_normal(16_000)).astype(np.float32))
+    sides = [str(tmp_path / side) for side in ("original", "anonymized")]
+    asked = {"extractor": f"{tmp_path / 'own.py'}:embed", "adaptation": "finetune", "attackers": ["informed"]}
+    vectors = voices.original(4, 4, prefix="t")
+    audio = str(tmp_path / "training")
+    for options, what in [
+        ({"network": "ecapa", "train_anonymized": audio}, "ecapa can't be fine-tuned"),
+        ({"network": "campplus", "train_anonymized": vectors}, "can't be fine-tuned on vectors"),
+        ({"network": "campplus"}, "can't be fine-tuned without training speech"),
+        ({"network": "campplus", "train_anonymized": audio, "tuning": ["batch=many"]}, "batch=many: not a number"),
+        ({"network": "campplus", "train_anonymized": audio, "tuning": ["layers=3"]}, "unknown setting"),
+    ]:
+        with pytest.raises(InputError, match=what):
+            assess(*sides, **asked, **options)
+        assert not heard.exists()

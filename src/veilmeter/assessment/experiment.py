@@ -15,12 +15,11 @@ import numpy as np
 
 from veilmeter.assessment.inputs import InputReader, RunAudio, enrollment_of, match_runs, run_name
 from veilmeter.assessment.protocol import Protocol
-from veilmeter.assessment.settings import Settings, attacker_names
-from veilmeter.assessment.speech import Speech, merge, side_vectors
+from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.speech import Speech, attackers_to_tune, merge, side_vectors
 from veilmeter.assessment.tasks import Stage
 from veilmeter.attacks.attacker import ATTACKERS
 from veilmeter.attacks.material import AttackerRun, EnrollmentCopies, NotPossibleError
-from veilmeter.attacks.vector_attackers import AdaptedAttacker
 from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
@@ -199,23 +198,6 @@ def _tune_extractors(
     return own
 
 
-def attackers_to_tune(settings: Settings) -> list[str]:
-    """The adapted attackers that shall be fine-tuned and whose vectors were not given."""
-    names = []
-    for name in attacker_names(settings):
-        options, known = settings.of_attacker(name), ATTACKERS[name]
-        how = options.adaptation or settings.adaptation
-        if isinstance(known, AdaptedAttacker) and how == "finetune" and not options.anonymized and not options.plda:
-            if getattr(settings, known.training) or (settings.runs_system and settings.train_original):
-                names.append(name)
-            elif known.cross_validates:
-                raise InputError(
-                    f"the {name} attacker can't be fine-tuned without training speech",
-                    fix="give --train-anonymized CORPUS (audio), or --adaptation backend",
-                )
-    return names
-
-
 def _tune_extractor(
     name: str,
     reader: InputReader,
@@ -246,7 +228,7 @@ def _tune_extractor(
             [*training.corpora, *copies],
             folder or scratch,
             spec=settings.network or settings.first_extractor,
-            training=Training(epochs=settings.epochs, seed=settings.seed),
+            training=Training.of(settings.tuning, epochs=settings.epochs, seed=settings.seed, device=settings.device),
             offline=settings.offline,
             progress=progress,
         )

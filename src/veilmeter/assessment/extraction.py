@@ -33,7 +33,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.layouts import read_texts
 from veilmeter.data.matching import match_ids
 from veilmeter.speech.annotations import annotate_corpus, transcripts
-from veilmeter.speech.extractors.base import Extractor, load_extractor, load_same_extractor
+from veilmeter.speech.extractors.base import Extractor, embed_pieces, load_extractor, load_same_extractor
 from veilmeter.speech.extractors.meaning import load_encoder
 from veilmeter.speech.extractors.words import CODE, FEATURES, OF_CORPUS
 from veilmeter.speech.recognizers.base import DEFAULT, resolve_language
@@ -197,6 +197,7 @@ def embed_whole(
         "name": done.extractor,
         "version": done.version,
         "dimension": done.dimension,
+        "device": done.device,
         "problems": list(done.problems),
     }
     return embeddings, facts
@@ -220,7 +221,7 @@ class Segments:
             vectors: list[NDArray[np.float32]] = []
             try:
                 samples = read_audio(path, stretch=stretch)
-                vectors = [np.asarray(extractor.embed(piece), np.float32) for piece in cut(samples, self.seconds)]
+                vectors = embed_pieces(extractor, list(cut(samples, self.seconds)))
             except AudioError:
                 pass  # named by the caller
             except Exception:  # a model's own trouble with one recording must not end the run

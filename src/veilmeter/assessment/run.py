@@ -68,6 +68,7 @@ from veilmeter.assessment.tasks import (
 )
 from veilmeter.attacks.attacker import ATTACKERS, BASELINE, AttackerId, default_attackers
 from veilmeter.attacks.material import Used
+from veilmeter.core.devices import choose_device
 from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256, write_json
@@ -129,6 +130,7 @@ def run_assessment(
     if not alone:
         refuse_missing_sides(sources, settings)
     refuse_missing_files(settings)
+    choose_device(settings.device)
     with closing(open_engine(jobs, cluster)) as engine, single_threaded():
         common = (settings, out, engine, StageLog(say or _silent, progress or _no_progress), tuple(argv))
         run = ScoreRun(*common) if alone else SpeechRun(*common, sources=sources, given=protocol, first=first)

@@ -297,6 +297,7 @@ class Settings(CorpusReading):
     epochs: int = declare(
         5, help="Epochs of fine-tuning.", group=ATTACKERS, least=1, common=False, acts_when=(SPEECH, TUNED), example=2
     )
+    tuning: tuple[str, ...] = option_groups.tuning(group=ATTACKERS, acts_when=(SPEECH, TUNED))
     folds: int = declare(
         5, help="Folds of the cross-validation where no training speech is given.", group=ATTACKERS, least=3,
         common=False, example=3, acts_when=(SPEECH, Condition(
@@ -411,6 +412,7 @@ class Settings(CorpusReading):
     )  # fmt: skip
     intervals: bool = option_groups.intervals()
     offline: bool = option_groups.offline(comparable=True, acts_when=(SPEECH, AUDIO))
+    device: str = option_groups.device(comparable=True, publishable=True, acts_when=(SPEECH, AUDIO))
     strict: bool = strict(acts_when=(SPEECH,))
 
     def __post_init__(self) -> None:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from veilmeter.assessment.settings import DRAWS, Settings
+from veilmeter.assessment.settings import DRAWS, Settings, attacker_names
+from veilmeter.attacks.attacker import ATTACKERS
 from veilmeter.attacks.material import DrawLevel
+from veilmeter.attacks.vector_attackers import AdaptedAttacker
 from veilmeter.core.engine import Say
-from veilmeter.core.errors import InputError, Problem, refuse
+from veilmeter.core.errors import InputError, Problem, need, refuse
 from veilmeter.core.files import read_input_json, to_json, write_text
 from veilmeter.core.findings import Finding, warning
 from veilmeter.data.corpus import FURTHER, SIDES, CorpusReading, SpeechRole
@@ -353,6 +355,7 @@ def check_inputs(sources: Mapping[SpeechRole, Any], settings: Settings, say: Say
             if not is_embeddings(path):
                 audio.append((role, path))
     corpora = read_sources(audio, settings)
+    refuse_tuning(sources, settings, corpora)
     for (role, _), corpus in corpora.items():
         _report_problems(corpus, role, settings, say)
     if not corpora:
@@ -362,6 +365,48 @@ def check_inputs(sources: Mapping[SpeechRole, Any], settings: Settings, say: Say
         places = ", ".join(map(str, _paths(SpeechRole.ANONYMIZED, sources.get(SpeechRole.ANONYMIZED))))
         find_partners(Listed.concatenate(sides[0]), Listed.concatenate(sides[1]), places)
     return corpora
+
+
+def attackers_to_tune(settings: Settings) -> list[str]:
+    """The adapted attackers that shall be fine-tuned and whose vectors were not given."""
+    names = []
+    for name in attacker_names(settings):
+        options, known = settings.of_attacker(name), ATTACKERS[name]
+        how = options.adaptation or settings.adaptation
+        if isinstance(known, AdaptedAttacker) and how == "finetune" and not options.anonymized and not options.plda:
+            if getattr(settings, known.training) or (settings.runs_system and settings.train_original):
+                names.append(name)
+            elif known.cross_validates:
+                raise InputError(
+                    f"the {name} attacker can't be fine-tuned without training speech",
+                    fix="give --train-anonymized CORPUS (audio), or --adaptation backend",
+                )
+    return names
+
+
+def refuse_tuning(sources: Mapping[SpeechRole, Any], settings: Settings, corpora: Corpora) -> None:
+    """Refuse fine-tuning that would fail after hours of extraction: of a network that can't be trained, without torch,
+    or on vectors."""
+    names = attackers_to_tune(settings)
+    if not names:
+        return
+    need("torch", "safetensors")
+    from veilmeter.attacks.finetune import Training
+    from veilmeter.speech.extractors.campplus import refuse_untrainable
+
+    Training.of(settings.tuning, epochs=settings.epochs, seed=settings.seed, device=settings.device)
+    refuse_untrainable(settings.network or settings.first_extractor)
+    for name in names:
+        training = ATTACKERS[name].training
+        roles = [SpeechRole.ANONYMIZED, *([SpeechRole(training)] if training is not None else [])]
+        for role in roles:
+            for source in as_list(sources.get(role)):
+                is_path = isinstance(source, str | Path)
+                if isinstance(source, Embeddings | tuple) or (is_path and (role, str(Path(source))) not in corpora):
+                    raise InputError(
+                        f"the {name} attacker can't be fine-tuned on vectors ({role.replace('_', ' ')})",
+                        fix="give corpora of audio, or --adaptation backend",
+                    )
 
 
 def _paths(role: SpeechRole, given: Any) -> list[Path]:

@@ -12,12 +12,14 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.devices import torch_device
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
 from veilmeter.core.files import make_folder, whole_file, write_json
 from veilmeter.data.corpus import Corpus, Utterance
@@ -49,10 +51,33 @@ class Training:
     checkpoint_steps: int = 50
     device: str = "auto"
 
+    @classmethod
+    def of(cls, words: Sequence[str], **chosen: Any) -> Training:
+        """From words such as `batch=256`, beside what was chosen otherwise.
+
+        >>> Training.of(["batch=256", "learning_rate=0.001"], epochs=10).batch
+        256
+        """
+        given: dict[str, Any] = {}
+        known: dict[str, Any] = {field.name: field.default for field in fields(cls) if field.name not in chosen}
+        for word in words:
+            name, _, text = word.partition("=")
+            name = name.strip().replace("-", "_")
+            if name not in known:
+                raise InputError(f"--tuning {word}: unknown setting", fix=f"choose from {', '.join(known)}")
+            try:
+                given[name] = type(known[name])(text)
+            except ValueError:
+                raise InputError(f"--tuning {word}: not a number", fix=f"as in {name}={known[name]}") from None
+        return cls(**given, **chosen)
+
     def __post_init__(self) -> None:
         for name, least in (("epochs", 1), ("batch", 2), ("checkpoint_steps", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"fine-tuning: {name} must be at least {least} (got {getattr(self, name)})")
+        for name in ("learning_rate", "head_learning_rate"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InputError(f"fine-tuning: {name} must be above 0 (got {getattr(self, name)})")
         if not 0 <= self.margin < math.pi / 2 or self.scale <= 0 or self.seconds < 0.5:
             raise InputError(
                 "fine-tuning: the margin must be between 0 and pi/2, the scale above 0, the crops at least 0.5 s long"
@@ -115,7 +140,7 @@ def finetune(
     finished = _read_finished(folder, key, spec)
     if finished is not None:
         return finished
-    device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if given.device == "auto" else given.device)
+    device = torch.device(torch_device() if given.device == "auto" else given.device)
     head = AngularMargin(network.dimension, len(people), given.margin, given.scale, given.seed).to(device)
     model = network.model.to(device).train(not network.keeps_statistics)
     optimizer = torch.optim.Adam(

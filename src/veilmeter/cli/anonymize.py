@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import CorpusWork
 from veilmeter.core import option_groups
+from veilmeter.core.devices import choose_device
 from veilmeter.core.errors import InputError
 from veilmeter.core.options import OptionSet, declare, option_without_effect, options_of, place_code
 
@@ -135,6 +136,7 @@ def command(given: Given) -> None:
     from veilmeter.cli.shared_options import exit_if_left_out, print_outcome, read_given, remarks_on_reading
 
     options = given.build(AnonymizeOptions)
+    choose_device(options.device)
     system = options.system or ("mcadams" if options.command is None else "command")
     named = {name: getattr(options, name) for name in options_of(SystemOptions)}
     chosen: dict[str, Any] = {key: value for key, value in named.items() if value is not None}

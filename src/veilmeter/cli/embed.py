@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import CorpusCommand
+from veilmeter.core.devices import choose_device
 from veilmeter.core.options import declare, place_code
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def command(given: Given) -> None:
     from veilmeter.speech.extractors.embed_corpus import embed_corpus
 
     options = given.build(EmbedOptions)
+    choose_device(options.device)
     recordings = read_given(options.corpus, options)
     with (
         closing(open_engine(options.jobs, options.cluster)) as engine,
@@ -78,6 +80,7 @@ def _facts(done: Embedded) -> dict[str, object]:
         "extractor": done.extractor,
         "version": done.version,
         "dimension": done.dimension,
+        "device": done.device,
         "utterances": done.utterances,
         "speakers": done.speakers,
         "hours": round(done.hours, 4),

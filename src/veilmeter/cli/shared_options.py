@@ -161,6 +161,7 @@ class CorpusWork(CorpusReading, Workers):
     max_seconds: float = max_seconds()
     strict: bool = strict()
     offline: bool = option_groups.offline()
+    device: str = option_groups.device()
     json: bool = option_groups.json()
     quiet: bool = option_groups.quiet()
 

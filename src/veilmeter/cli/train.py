@@ -7,6 +7,7 @@ from pathlib import Path
 
 from veilmeter.cli.command import Given
 from veilmeter.core import option_groups
+from veilmeter.core.devices import choose_device
 from veilmeter.core.options import declare
 from veilmeter.data.corpus import CorpusReading
 
@@ -32,6 +33,7 @@ class TrainOptions(CorpusReading):
     seed: int = option_groups.seed()
     jobs: int | None = option_groups.jobs()
     offline: bool = option_groups.offline()
+    device: str = option_groups.device()
     quiet: bool = option_groups.quiet()
 
 
@@ -56,6 +58,7 @@ def command(given: Given) -> None:
     from veilmeter.wording.numbers import count
 
     options = given.build(TrainOptions)
+    choose_device(options.device)
     settings = TrainingSettings(
         seed=options.seed, steps=options.steps, voices_per_gender=options.voices, layer=options.layer,
         bottleneck=options.bottleneck,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import CorpusCommand, language, recognizer
+from veilmeter.core.devices import choose_device
 
 if TYPE_CHECKING:
     from veilmeter.speech.annotations import Transcribed
@@ -46,6 +47,7 @@ def command(given: Given) -> None:
     from veilmeter.speech.annotations import transcribe_corpus
 
     options = given.build(TranscribeOptions)
+    choose_device(options.device)
     recordings = read_given(options.corpus, options)
     with (
         closing(open_engine(options.jobs, options.cluster)) as engine,

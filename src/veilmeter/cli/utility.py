@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from veilmeter.cli.command import Given, Lists
 from veilmeter.cli.shared_options import language, recognizer
 from veilmeter.core import option_groups
+from veilmeter.core.devices import choose_device
 from veilmeter.core.findings import Finding, Reference, first_speakers
 from veilmeter.core.option_groups import MORE, OutputForms, Workers
 from veilmeter.core.options import declare
@@ -45,6 +46,7 @@ class UtilityOptions(CorpusReading, Workers, OutputForms):
         example="speaker",
     )  # fmt: skip
     offline: bool = option_groups.offline()
+    device: str = option_groups.device()
     quiet: bool = option_groups.quiet()
 
 
@@ -74,6 +76,7 @@ def command(given: Given) -> None:
     from veilmeter.data.corpus import SIDES
 
     options = given.build(UtilityOptions)
+    choose_device(options.device)
     form = output_form(options)
     sides = zip(SIDES, (options.original, options.anonymized), strict=True)
     before, after = read_sources(sides, options).values()

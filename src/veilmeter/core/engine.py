@@ -21,6 +21,7 @@ from multiprocessing import connection, resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, Protocol, TypeVar, cast
 
+from veilmeter.core.devices import chosen_device, is_gpu_used
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.processes import raise_on_signal
 
@@ -254,8 +255,12 @@ def open_engine(jobs: int | None = None, cluster: str | None = None) -> Engine:
     if jobs is not None and jobs < 1:
         raise InputError(f"jobs must be at least 1 (got {jobs})")
     if cluster is not None:
+        if chosen_device() == "cuda":
+            raise InputError("--device cuda is for this machine, not for --cluster", fix="leave one of them out")
         from veilmeter.core.cluster import Cluster
 
         return Cluster(cluster, jobs)
     workers = cores() if jobs is None else jobs
+    if jobs is None and is_gpu_used():
+        workers = 1
     return Here() if workers == 1 else Pool(workers)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from veilmeter.core.devices import DEVICES
 from veilmeter.core.options import OptionSet, declare
 
 # The headings of the help. Where a help is longer than a page, the groups in LATER are left to `--help-all`, the first
@@ -120,6 +121,19 @@ def cluster() -> Any:
     return declare(
         None, help=CLUSTER_HELP, metavar="ADDRESS", group=COMPUTATION, role="computation", example="nonsense"
     )
+
+
+def device(**declared: Any) -> Any:
+    help = "Device that models run on: auto (a GPU if there is one), cpu or cuda."
+    return declare(
+        "auto", help=help, metavar="NAME", choices=DEVICES, group=COMPUTATION, role="computation", common=False,
+        example="cuda", **declared,
+    )  # fmt: skip
+
+
+def tuning(**declared: Any) -> Any:
+    help = "Further settings of fine-tuning, such as batch=256 or learning_rate=0.001."
+    return declare((), help=help, metavar="NAME=VALUE", common=False, example="batch=4", **declared)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.devices import CUDA, chosen_device, find_providers
 from veilmeter.core.errors import InputError, missing_extra
 
 OPSET = 17
@@ -165,9 +166,26 @@ def open_session(path: str | Path) -> Any:
     if not Path(path).is_file():
         raise InputError("there is no such model", path=path)
     try:
-        return runtime.InferenceSession(str(path), session_options(), providers=["CPUExecutionProvider"])
+        return runtime.InferenceSession(str(path), session_options(), providers=available_providers())
     except Exception as error:  # ONNX Runtime's own types are not public
         raise InputError(f"this ONNX model can't be loaded: {first_line(error)}", path=path) from None
+
+
+def available_providers() -> list[str]:
+    """What a session may use, the first first: a GPU where there is one and it was not declined."""
+    return find_providers(import_runtime().get_available_providers())
+
+
+def device_of(session: Any) -> str:
+    """`cuda` or `cpu`: what the session runs on in the end. ONNX Runtime falls back to the processor in silence, for
+    example where a library of CUDA is missing; that is an error where a GPU was asked for."""
+    if CUDA in session.get_providers():
+        return "cuda"
+    if chosen_device() == "cuda" and CUDA in import_runtime().get_available_providers():
+        raise InputError(
+            "--device cuda: ONNX Runtime has fallen back to the processor", fix="check CUDA and cuDNN, or --device cpu"
+        )
+    return "cpu"
 
 
 def session_options() -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.devices import device_mark
 from veilmeter.core.errors import missing_extra
 from veilmeter.core.files import write_bytes
 from veilmeter.speech import weights
@@ -140,7 +141,7 @@ class QualityModels:
 
     def __init__(self, *, offline: bool = False) -> None:
         marks = [entry.sha256[:8] for entry in (weights.DISTILL_MOS, weights.DNSMOS)]
-        self.version = "-".join([*marks, str(CODE)])
+        self.version = "-".join([*marks, str(CODE)]) + device_mark()
         self._distill = open_model(offline=offline)
         self._dnsmos = open_session(weights.fetch(weights.DNSMOS, offline=offline))
 
@@ -198,7 +199,7 @@ class PitchTracker:
     name = "pitch"
 
     def __init__(self, *, offline: bool = False) -> None:
-        self.version = f"{weights.SWIFT_F0.sha256[:12]}-{PITCH_CODE}"
+        self.version = f"{weights.SWIFT_F0.sha256[:12]}-{PITCH_CODE}{device_mark()}"
         self._session = open_session(weights.fetch(weights.SWIFT_F0, offline=offline))
 
     def track(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, missing_extra
 from veilmeter.speech import weights
-from veilmeter.speech.onnx_session import cut_behind, import_runtime, open_session, session_options
+from veilmeter.speech.onnx_session import available_providers, cut_behind, import_runtime, open_session, session_options
 
 # Part of the version: raise it when the same phones may give other samples.
 CODE = 1
@@ -99,9 +99,7 @@ def _open_in_steps(model: Path, tensors: tuple[str, str]) -> list[Any]:
             cut_behind(part.graph, tensors[step])
         content = part.SerializeToString()
         del part
-        sessions.append(
-            import_runtime().InferenceSession(content, session_options(), providers=["CPUExecutionProvider"])
-        )
+        sessions.append(import_runtime().InferenceSession(content, session_options(), providers=available_providers()))
     return sessions
 
 

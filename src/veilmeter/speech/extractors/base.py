@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.devices import chosen_device
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.registry import Registry
 from veilmeter.core.user_code import (
@@ -194,7 +195,21 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
         return _make(spec, *load_object(spec, "extractor"), offline=offline)
     from veilmeter.speech import weights
 
-    return _load_registered(spec, offline, str(weights.cache_folder()))
+    return _load_registered(spec, offline, str(weights.cache_folder()), chosen_device())
+
+
+def device_of_extractor(extractor: Extractor) -> str:
+    """`cuda` or `cpu`; one's own function is taken to run on the processor."""
+    return str(getattr(extractor, "device", "cpu"))
+
+
+def embed_pieces(extractor: Extractor, pieces: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
+    """The vector of each piece: in batches on a GPU, and one by one on the processor, where that is as quick and every
+    vector is the same whatever it comes with."""
+    batch = getattr(extractor, "embed_batch", None)
+    if batch is None or device_of_extractor(extractor) == "cpu":
+        return [np.asarray(extractor.embed(piece), np.float32) for piece in pieces]
+    return [np.asarray(vector, np.float32) for vector in batch(pieces)]
 
 
 def load_same_extractor(spec: str, version: str, *, offline: bool = False) -> Extractor:
@@ -209,7 +224,7 @@ def load_same_extractor(spec: str, version: str, *, offline: bool = False) -> Ex
 
 
 @lru_cache(maxsize=4)
-def _load_registered(name: str, offline: bool, cache: str) -> Extractor:
+def _load_registered(name: str, offline: bool, cache: str, device: str) -> Extractor:
     """Loaded once per process, as it takes a second and an assessment embeds one corpus after the other."""
     return _make(name, EXTRACTORS[name], offline=offline)
 

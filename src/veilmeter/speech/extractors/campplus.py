@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veilmeter.core.devices import torch_device
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
 from veilmeter.core.files import sha256
 from veilmeter.core.user_code import load_object
@@ -266,6 +267,20 @@ class TorchCampplus:
 Features = Callable[[ArrayLike], NDArray[np.float32]]
 
 
+def refuse_untrainable(spec: str) -> None:
+    """Refuse a network that has no form in torch, as those of ONNX, or whose folder is missing."""
+    kind, colon, place = spec.partition(":")
+    if spec == "vpc2026":
+        raise InputError("vpc2026 needs a WavLM model", fix="give the folder that holds it: vpc2026:FOLDER")
+    if kind == "vpc2026" and not Path(place).is_dir():
+        raise InputError("there is no such folder (the WavLM model of vpc2026)", path=place)
+    if spec != "campplus" and (not colon or kind == "onnx"):
+        raise InputError(
+            f"{spec} can't be fine-tuned",
+            fix="choose --network campplus, vpc2026:FOLDER, or module:function for a network of your own",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Trainable:
     """A network that can be fine-tuned, and the features that it takes (time x bands, every 10 ms, from samples).
@@ -288,6 +303,7 @@ def trainable(spec: str = "campplus", *, offline: bool = False) -> Trainable:
     `campplus`; `vpc2026:FOLDER`, the dual-stream ECAPA-TDNN with the WavLM of that folder; or `module:function` where
     the function returns a network, its features and its dimension: any other torch extractor.
     """
+    refuse_untrainable(spec)
     if spec == "campplus":
         from veilmeter.speech.extractors.onnx import fbank
 
@@ -295,8 +311,6 @@ def trainable(spec: str = "campplus", *, offline: bool = False) -> Trainable:
         for parameter in model.parameters():
             parameter.requires_grad_(True)
         return Trainable(model, fbank, DIMENSION)
-    if spec == "vpc2026":
-        raise InputError("vpc2026 needs a WavLM model", fix="give the folder that holds it: vpc2026:FOLDER")
     if spec.startswith("vpc2026:"):
         from veilmeter.speech.extractors.dual_stream import build_dual_stream, sample_frames
         from veilmeter.speech.extractors.wavlm import WEIGHTS
@@ -305,18 +319,13 @@ def trainable(spec: str = "campplus", *, offline: bool = False) -> Trainable:
         network = build_dual_stream(folder, offline=offline)
         version = sha256(Path(folder, WEIGHTS))
         return Trainable(network, sample_frames, DIMENSION, centers=False, keeps_statistics=False, version=version)
-    if ":" in spec:
-        try:
-            own, features, dimension = load_object(spec, "network")[0]()
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"{spec} can't be fine-tuned: {error}", fix="it must return (module, features, dimension)"
-            ) from None
-        return Trainable(own, features, int(dimension))
-    raise InputError(
-        f"{spec} can't be fine-tuned",
-        fix="choose campplus, vpc2026:FOLDER, or module:function for a network of your own",
-    )
+    try:
+        own, features, dimension = load_object(spec, "network")[0]()
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{spec} can't be fine-tuned: {error}", fix="it must return (module, features, dimension)"
+        ) from None
+    return Trainable(own, features, int(dimension))
 
 
 class FineTunedExtractor:
@@ -336,13 +345,17 @@ class FineTunedExtractor:
             self._model.load_state_dict(load_file(file))
         except (SafetensorError, RuntimeError, ValueError, OSError) as error:
             raise InputError(f"these are not weights of {spec}: {str(error).splitlines()[0]}", path=file) from None
-        self._model.eval()
+        self.device = torch_device()
+        self._model.eval().to(self.device)
         self.name = f"{spec} (fine-tuned)"
         with open(file, "rb") as handle:
-            self.version = "finetuned-" + hashlib.file_digest(handle, "sha256").hexdigest()[:16] + network.version[:12]
+            mark = "-cuda" if self.device == "cuda" else ""
+            self.version = (
+                "finetuned-" + hashlib.file_digest(handle, "sha256").hexdigest()[:16] + network.version[:12] + mark
+            )
 
     def embed(self, samples: ArrayLike) -> NDArray[np.float32]:
         features = torch.from_numpy(np.asarray(self._features(samples), np.float32))
         with torch.inference_mode():
-            vector: NDArray[np.float32] = self._model(features.unsqueeze(0))[0].numpy()
+            vector: NDArray[np.float32] = self._model(features.unsqueeze(0).to(self.device))[0].cpu().numpy()
         return vector

@@ -17,7 +17,13 @@ from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.user_code import spec_of, version_of
 from veilmeter.data.corpus import Corpus
 from veilmeter.speech.audio import LONGEST_SECONDS, RATE, is_silent
-from veilmeter.speech.extractors.base import DEFAULT, Extractor, load_extractor, load_same_extractor
+from veilmeter.speech.extractors.base import (
+    DEFAULT,
+    Extractor,
+    device_of_extractor,
+    load_extractor,
+    load_same_extractor,
+)
 from veilmeter.speech.extractors.store import Kept, Plan, Store
 from veilmeter.speech.recordings import (
     AUDIO,
@@ -146,6 +152,7 @@ class Embedded:
     computed: int
     reused: int
     problems: tuple[Problem, ...]
+    device: str = "cpu"
 
     @property
     def skipped(self) -> tuple[Problem, ...]:
@@ -289,7 +296,7 @@ class _EmbeddingRun:
         self.store.finish(self.plan, counts)
         return Embedded(
             self.store.folder, model.name, version, model.dimension, len(usable), len(speakers),
-            seconds / 3600, self.computed, len(usable) - self.computed, tuple(problems),
+            seconds / 3600, self.computed, len(usable) - self.computed, tuple(problems), device_of_extractor(model),
         )  # fmt: skip
 
     def _take(self, outcome: Outcome, before: dict[str, Kept]) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.devices import device_mark
 from veilmeter.core.errors import InputError, need
 from veilmeter.core.files import whole_file
 from veilmeter.speech import weights
@@ -55,7 +56,7 @@ class Moonshine:
 
     def __init__(self, encoder: Path, decoder: Path, tokens: Path) -> None:
         need("onnx", "onnxruntime")
-        self.version = f"base-en-{weights.MOONSHINE_DECODER.sha256[:12]}-{CODE}"
+        self.version = f"base-en-{weights.MOONSHINE_DECODER.sha256[:12]}-{CODE}{device_mark()}"
         self._encoder = open_session(encoder)
         self._reading = _open_kept(decoder, "reading", build_reading)
         self._step = _open_kept(decoder, "step", build_step)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.core.devices import chosen_device
 from veilmeter.core.errors import InputError, missing_extra
 from veilmeter.core.files import make_folder, whole_file
 from veilmeter.speech import weights
@@ -47,11 +48,13 @@ class Whisper:
         except ImportError:
             raise missing_extra("ctranslate2", "whisper") from None
         self._library = ctranslate2
-        self.version = f"base-{weights.WHISPER_HALVES[0].sha256[:12]}-{CODE}"
+        device = "cuda" if chosen_device() != "cpu" and ctranslate2.get_cuda_device_count() else "cpu"
+        mark = "-cuda" if device == "cuda" else ""
+        self.version = f"base-{weights.WHISPER_HALVES[0].sha256[:12]}-{CODE}{mark}"
         self.language = language
         try:
             self._model = ctranslate2.models.Whisper(
-                str(folder), device="cpu", compute_type="float32", inter_threads=1, intra_threads=1
+                str(folder), device=device, compute_type="float32", inter_threads=1, intra_threads=1
             )
         except RuntimeError as error:
             raise InputError(f"the model can't be loaded: {error}", path=folder, fix="remove the folder") from None
