@@ -48,6 +48,7 @@ def assess(
     adapted_backend: str = "lda",
     network: Code | None = None,
     epochs: int = 5,
+    tuning: str | Sequence[str] = (),
     folds: int = 5,
     measures: str | Measure | Sequence[str | Measure] = MEASURES,
     lengths: int | Sequence[int] = (1, 3, 30),
@@ -76,6 +77,7 @@ def assess(
     resamples: int = 1000,
     intervals: bool = True,
     offline: bool = False,
+    device: str = "auto",
     strict: bool = False,
     layout: str | None = None,
     part: str | None = None,
@@ -142,6 +144,8 @@ def assess(
         Network to fine-tune: campplus, vpc2026:FOLDER (a WavLM model) or module:function.
     epochs : int
         Epochs of fine-tuning.
+    tuning : str or Sequence[str]
+        Further settings of fine-tuning, such as batch=256 or learning_rate=0.001.
     folds : int
         Folds of the cross-validation where no training speech is given.
     measures : str or Measure or Sequence[str or Measure]
@@ -198,6 +202,8 @@ def assess(
         If False: Compute the values without intervals, which is faster.
     offline : bool
         Fetch nothing, not even an extractor's weights.
+    device : str
+        Device that models run on: auto (a GPU if there is one), cpu or cuda.
     strict : bool
         Stop at the first recording or vector that can't be used, instead of leaving it out.
     layout : str, optional
@@ -262,6 +268,7 @@ def assess(
         adapted_backend=adapted_backend,
         network=network,
         epochs=epochs,
+        tuning=tuning,
         folds=folds,
         measures=measures,
         lengths=lengths,
@@ -290,6 +297,7 @@ def assess(
         resamples=resamples,
         intervals=intervals,
         offline=offline,
+        device=device,
         strict=strict,
         layout=layout,
         part=part,
