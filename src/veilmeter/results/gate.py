@@ -28,7 +28,7 @@ from veilmeter.results.limits import (
 )
 from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.results.run_folder import RunLike, open_run
-from veilmeter.results.trust import Doubt, doubts, open_questions
+from veilmeter.results.trust import Doubt, doubting_checks, doubts, meaning, open_questions
 from veilmeter.wording import sentence, sentences, text
 
 
@@ -274,7 +274,7 @@ def check_gate(
         unsettled += [(finding,) for finding in baseline.untested]
     return Gate(
         limits=checks,
-        doubts=tuple(doubts(results) or _general_doubt(results)),
+        doubts=tuple(_failed_checks(results, checks, max_level) or _general_doubt(results)),
         open_questions=tuple(unsettled),
         not_run=tuple(name for name in default_attackers() if name not in results.attackers),
         trustworthy=trustworthy,
@@ -287,6 +287,14 @@ def check_gate(
         max_level=max_level,
         baseline=baseline,
     )
+
+
+def _failed_checks(results: Results, limits: Sequence[LimitCheck], max_level: Level | None) -> list[Doubt]:
+    """The failed checks; of a trustworthy alarm only those that take it back, unless a limit that holds reassures."""
+    level_holds = max_level is not None and ORDER.index(results.verdict.level) <= ORDER.index(max_level)
+    if not results.verdict.trustworthy or level_holds or any(limit.holds for limit in limits):
+        return doubts(results)
+    return [(check.finding, meaning(check)) for check in doubting_checks(results)]
 
 
 def _general_doubt(results: Results) -> list[Doubt]:
