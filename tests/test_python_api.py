@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -350,3 +351,40 @@ def test_the_reference_lists_every_public_name_and_the_documents_name_no_other()
         for line in re.findall(r"from veilmeter import ([\w, ]+)", text):
             named |= {name.strip() for name in line.partition(" as ")[0].split(",")}
         assert named - set(vm.__all__) == set(), page.name
+
+
+def test_the_tour_of_the_interface_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """The type checker reads it with the source (`files` of mypy in pyproject.toml)."""
+    tour = Path(__file__).parents[1] / "examples" / "python_tour.py"
+    runpy.run_path(str(tour), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "EER|method:rocch|trials:1000|resamples:100|seed:0|v:" in printed
+    assert "0.2 may be a fraction or a percentage" in printed
+    assert "examples/python_tour.py" in (tour.parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_notebooks_use_public_names_only() -> None:
+    for notebook in (Path(__file__).parents[1] / "examples").glob("*.ipynb"):
+        assert re.findall(r"(?:from|import) veilmeter\.\S+", notebook.read_text(encoding="utf-8")) == [], notebook.name
+
+
+def test_the_ten_lines(runs: Runs, tmp_path: Path) -> None:
+    """What a notebook begins with, line by line."""
+    pytest.importorskip("altair")
+    m = vm.measure((CLEAR[:, 0] + 1, CLEAR[:, 1]), resamples=50)
+    assert isinstance(m["eer"], vm.Estimate)
+    assert len(m.to_frame()) == len(m)
+    assert hasattr(m.plot(), "to_dict")
+    assert "<table>" in m._repr_html_()
+    assert hasattr(vm.linkability((CLEAR, NAMES), (HIDDEN, NAMES), lengths=[1, 3]).plot(), "to_dict")
+    run = vm.assess(
+        (CLEAR, NAMES), (HIDDEN, NAMES), attackers=["ignorant", Nearest()], measures=["eer", overlap], **FAST
+    )
+    assert (len(run.to_frame()) > 0, type(run.people).__name__, type(run.verdict).__name__) == (
+        True,
+        "People",
+        "Verdict",
+    )
+    assert run.report(tmp_path / "r.html").is_file()
+    assert "ours" in vm.compare(run, runs[1], labels=["B1", "ours"]).table("latex")
+    assert type(vm.gate(run, max={"linkability@12": "20%"}, min={"eer": "30%"})) is vm.Gate

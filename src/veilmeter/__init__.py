@@ -25,6 +25,7 @@ if _typing.TYPE_CHECKING:
     from veilmeter.data.embeddings import Embeddings
     from veilmeter.data.formats.vectors import read_embeddings, write_embeddings
     from veilmeter.data.scores import Scores, read_scores
+    from veilmeter.demo.corpus import demo_corpus
     from veilmeter.metrics import calibration
     from veilmeter.metrics.calibration import logistic, pav
     from veilmeter.metrics.legal.linkability import Linkability, linkability
@@ -39,7 +40,9 @@ if _typing.TYPE_CHECKING:
     from veilmeter.metrics.scores.zebra import zebra
     from veilmeter.metrics.similarity.matrices import Similarity, similarity
     from veilmeter.report import write_report
+    from veilmeter.report.figures.overlays import ece_profiles, save_overlays
     from veilmeter.report.figures.page import save_system_figures
+    from veilmeter.report.figures.typesetting import Typesetting
     from veilmeter.results.compare import Comparison, compare
     from veilmeter.results.gate import Gate, gate
     from veilmeter.results.limits import Limit
@@ -81,6 +84,7 @@ __all__ = [
     "Similarity",
     "SinglingOut",
     "SystemTable",
+    "Typesetting",
     "Utterance",
     "VeilmeterError",
     "__version__",
@@ -90,6 +94,8 @@ __all__ = [
     "cllr",
     "compare",
     "d_sys",
+    "demo_corpus",
+    "ece_profiles",
     "eer",
     "embed_corpus",
     "gate",
@@ -107,6 +113,7 @@ __all__ = [
     "read_embeddings",
     "read_results",
     "read_scores",
+    "save_overlays",
     "save_system_figures",
     "similarity",
     "singling_out",
@@ -133,12 +140,15 @@ _HOMES = {
     "Similarity": "metrics.similarity.matrices",
     "SinglingOut": "metrics.legal.singling_out",
     "SystemTable": "results.system_table",
+    "Typesetting": "report.figures.typesetting",
     "Utterance": "data.corpus",
     "anonymize_corpus": "anonymizers.anonymize_corpus",
     "assess": "assessment.signature",
     "cllr": "metrics.scores.cllr",
     "compare": "results.compare",
     "d_sys": "metrics.scores.d_sys",
+    "demo_corpus": "demo.corpus",
+    "ece_profiles": "report.figures.overlays",
     "eer": "metrics.scores.eer",
     "embed_corpus": "speech.extractors.embed_corpus",
     "gate": "results.gate",
@@ -154,6 +164,7 @@ _HOMES = {
     "read_embeddings": "data.formats.vectors",
     "read_results": "results.run_folder",
     "read_scores": "data.scores",
+    "save_overlays": "report.figures.overlays",
     "save_system_figures": "report.figures.page",
     "similarity": "metrics.similarity.matrices",
     "singling_out": "metrics.legal.singling_out",

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import fftconvolve, lfilter
 
-from veilmeter.core.engine import Engine
+from veilmeter.core.engine import Engine, Here
 from veilmeter.core.errors import VeilmeterError, missing_extra
 from veilmeter.core.files import make_folder, write_text
+from veilmeter.data.corpus import Corpus, read_corpus
 
 RATE = 16000
 
@@ -203,6 +204,38 @@ def build(folder: str | Path, engine: Engine, *, speakers: int = 40, utterances:
     writer.writerows(rows[number] for number in range(len(tasks)))
     write_text(root / "corpus.csv", table.getvalue())
     return root
+
+
+def demo_corpus(folder: str | Path, *, speakers: int = 12, utterances: int = 2, seed: int = 0) -> Corpus:
+    """Make a corpus of synthetic voices, no real person among them, to try things with.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder for the recordings; what is there of this seed is kept.
+    speakers : int
+        Voices.
+    utterances : int
+        Sentences per voice and session; there are two sessions.
+    seed : int
+        Random seed.
+
+    Returns
+    -------
+    Corpus
+        The recordings, with gender, session, accent and text.
+
+    Raises
+    ------
+    VeilmeterError
+        If the speech synthesizer is not installed.
+
+    Examples
+    --------
+    >>> demo_corpus("speech", speakers=4)  # doctest: +SKIP
+    Corpus(16 utterances of 4 speakers, csv layout, speech)
+    """
+    return read_corpus(build(folder, Here(), speakers=speakers, utterances=utterances, seed=seed) / "corpus.csv")
 
 
 def _remove_other_seeds(root: Path, seed: int) -> None:

@@ -16,7 +16,7 @@ from veilmeter.attacks.attacker import BASELINE
 from veilmeter.attacks.material import Training
 from veilmeter.core.estimate import Estimate, Estimates, cells_of, frame, html_table
 from veilmeter.core.findings import Direction, Finding, Level
-from veilmeter.wording import text
+from veilmeter.wording import sentence, text
 
 Source = Literal["vectors", "scores", "transcripts", "timing", "fusion"]
 
@@ -184,6 +184,9 @@ class Check:
     def open(self) -> bool:
         """It applies, and could not be made."""
         return self.passed is None and self.applies
+
+    def __str__(self) -> str:
+        return f"{self.name}: {sentence(self.finding)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,14 +42,60 @@ def save_overlays(
     formats: Iterable[str] = FORMATS,
     setting: Typesetting | None = None,
 ) -> list[Path]:
-    """ECE profiles, DET curves and densities of all sets as files; sets are named as in `WORDS`, or as you like."""
+    """Write ECE profiles, DET curves and densities of several sets of scores over each other.
+
+    Parameters
+    ----------
+    sets : mapping of str to Scores
+        The sets by name: OO, OP and PP, or as you like.
+    folder : str or Path
+        The folder for the figures.
+    formats : iterable of {"svg", "png", "pdf"}
+        The forms in which each is written.
+    setting : Typesetting, optional
+        Width and font, for print.
+
+    Returns
+    -------
+    list of Path
+        The files.
+
+    Raises
+    ------
+    InputError
+        If a set has no name, or altair is not installed.
+
+    Examples
+    --------
+    >>> save_overlays({"OO": original, "OP": mixed}, "figures")  # doctest: +SKIP
+    """
     wanted = tuple(formats)
     charts = {"ece_profiles": ece_profiles(sets), "det_curves": det_curves(sets), "densities": densities(sets)}
     return [path for name, chart in charts.items() for path in save(chart, folder, name, wanted, setting)]
 
 
 def ece_profiles(sets: Mapping[str, Scores]) -> Any:
-    """What each set leaves unknown (paper 004, figure 7); the legend gives D_ECE."""
+    """Draw what each set of scores leaves unknown (paper 004, figure 7); the legend gives D_ECE.
+
+    Parameters
+    ----------
+    sets : mapping of str to Scores
+        The sets by name: OO, OP and PP, or as you like.
+
+    Returns
+    -------
+    altair.Chart
+        The figure; a notebook shows it.
+
+    Raises
+    ------
+    InputError
+        If a set has no name, or altair is not installed.
+
+    Examples
+    --------
+    >>> ece_profiles({"OO": original, "OP": mixed})  # doctest: +SKIP
+    """
     rows: list[dict[str, Any]] = []
     names, prior = [], None
     for key, scores in _check_names(sets).items():

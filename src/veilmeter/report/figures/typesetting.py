@@ -27,14 +27,36 @@ _SVG_SIZE = re.compile(r'width="([0-9.]+)" height="([0-9.]+)"')
 
 @dataclass(frozen=True, slots=True)
 class Typesetting:
-    """`width` is that of the whole figure in points, axes and legend included; `font` a family that is installed here;
-    `font_size` that of labels in points. What is None stays as on the page."""
+    """How figures are typeset for print; what is None stays as on the page.
+
+    Parameters
+    ----------
+    width : str or float, optional
+        The width of the whole figure, axes and legend included, as in `"8.6cm"` or in points.
+    font : str, optional
+        A font family that is installed here.
+    font_size : float, optional
+        The size of labels, in points.
+
+    Examples
+    --------
+    >>> Typesetting("3.4in", font_size=8).width
+    244.8
+    """
 
     width: float | None = None
     font: str | None = None
     font_size: float | None = None
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self, width: str | float | None = None, font: str | None = None, font_size: float | None = None
+    ) -> None:
+        object.__setattr__(self, "width", points_of(width) if isinstance(width, str) else width)
+        object.__setattr__(self, "font", font)
+        object.__setattr__(self, "font_size", font_size)
+        self._check()
+
+    def _check(self) -> None:
         if self.width is not None and not NARROWEST <= self.width <= WIDEST:
             raise InputError(f"a figure can't be {self.width:g} points wide", fix="as in 8.6cm, 3.4in or 245pt")
         if self.font_size is not None and not 2 <= self.font_size <= 40:
