@@ -16,7 +16,7 @@ FILES = sorted(
     path
     for pattern in ("src/veilmeter/**/*.py", "src/veilmeter/report/page/*", "docs/**/*.md", "*.md")
     for path in ROOT.glob(pattern)
-    if path.is_file()
+    if path.is_file() and path.parent.name != "french"
 )
 BLACK_LIST = re.compile(
     r"\b(recognis|anonymis|colour|favour|behaviour|labell?ed by|centre\b|learnt|normalis|generalis|organis"

@@ -19,7 +19,7 @@ def pages(run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path
     folder = tmp_path_factory.mktemp("pages")
     return {
         "report": write_report(run, folder / "report.html", threshold="9%"),
-        "annex": write_report(run, folder / "annex.html", annex_only=True),
+        "annex": write_report(run, folder / "annex.html", template="annex"),
         "comparison": write_comparison([run, run], folder / "comparison.html", resamples=20),
     }
 

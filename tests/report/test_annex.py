@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.results.sample_results import sample
 
 from veilmeter.assessment import assess
 from veilmeter.assessment.statements import AnnexEntries
+from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.options import options_of
 from veilmeter.report import write_report
@@ -20,7 +22,10 @@ from veilmeter.report.annex import FILL_IN, Chapter, annex
 from veilmeter.report.decision import decide
 from veilmeter.results.model import Part, Results
 from veilmeter.results.run_folder import processor_seconds, read_results
+from veilmeter.wording import ANNEX_LANGUAGES, annex_texts
 from veilmeter.wording.english.annex import TEXTS
+
+ROOT = Path(__file__).parents[2]
 
 # What an officer expects in the file, as rows with a place for the entry.
 CHECKLIST = (
@@ -84,7 +89,7 @@ def test_lines_to_fill_in_are_controls_of_the_document(tmp_path: Path) -> None:
 
 
 def test_lines_to_fill_in_can_be_written_into_on_the_page(tmp_path: Path) -> None:
-    page = write_report(stating(annex=STATED), tmp_path / "a.html", annex_only=True).read_text()
+    page = write_report(stating(annex=STATED), tmp_path / "a.html", template="annex").read_text()
     assert "Example &lt;Hospital&gt;" in page
     assert '<div contenteditable="true" role="textbox" aria-multiline="true" aria-label="Contact"></div>' in page
 
@@ -154,3 +159,80 @@ def test_every_attribute_has_its_control() -> None:
     assert [row[0] for row in chapter.table.rows] == ["gender", "accent"]
     assert "3 people are alone with theirs, and for 2 of them" in chapter.paragraphs[1]
     assert not any(c.title == TEXTS["inference.title"] for c in chapters_of(replace(results, parts={})))
+
+
+# --- languages, and the template for authorities
+
+
+def used_keys() -> set[str]:
+    report = ROOT / "src" / "veilmeter" / "report"
+    source = "".join((report / name).read_text() for name in ("annex.py", "recipients.py"))
+    chapters = {key.split(".")[0] for key in TEXTS}
+    return {key for key in re.findall(r'"(\w+\.\w+)"', source) if key.split(".")[0] in chapters}
+
+
+@pytest.mark.parametrize("language", [name for name in ANNEX_LANGUAGES if name != "en"])
+def test_every_language_has_the_same_keys_and_fields(language: str) -> None:
+    texts = annex_texts(language)
+    assert set(texts) == set(TEXTS)
+    for key, text in TEXTS.items():
+        assert sorted(re.findall(r"{\w+}", text)) == sorted(re.findall(r"{\w+}", texts[key])), key
+        assert texts[key].strip(), key
+
+
+def test_every_text_that_is_asked_for_exists() -> None:
+    assert used_keys() <= set(TEXTS)
+    assert len(used_keys()) > 50
+
+
+def test_the_annex_in_french(tmp_path: Path) -> None:
+    results = stating(annex={**STATED, "route": "simplified"})
+    english, french = (
+        annex(results, decide(results), language=language, template="authority") for language in ("en", "fr")
+    )
+    assert len(english) == len(french)
+    assert french[-1].title == "Décision à signer"
+    assert not {chapter.title for chapter in english} & {chapter.title for chapter in french}
+    page = write_report(results, tmp_path / "a.html", template="authority", language="fr").read_text()
+    assert '<html lang="fr">' in page
+    assert "Responsable du traitement" in page
+    assert "sont reprises en anglais" in page
+    with pytest.raises(InputError, match="only the annex is written in several languages"):
+        write_report(results, tmp_path / "r.html", language="fr")
+    with pytest.raises(InputError, match="unknown language"):
+        write_report(results, tmp_path / "r.html", template="annex", language="de")
+
+
+def test_the_template_for_authorities(tmp_path: Path) -> None:
+    docx = pytest.importorskip("docx")
+    path = write_report(sample(), tmp_path / "a.docx", form="docx", template="authority")
+    document = docx.Document(str(path))
+    cells = [cell.text for table in document.tables for row in table.rows for cell in row.cells]
+    for clause in (6, 7, 8, 9):
+        assert any(cell.startswith(f"ISO/IEC 27559:2022, clause {clause}:") for cell in cells)
+    assert any("unlinkability" in cell for cell in cells)
+    assert TEXTS["intruder.recordings"] in cells
+    plain = write_report(sample(), tmp_path / "b.docx", form="docx")
+    assert "ISO/IEC" not in "".join(p.text for p in docx.Document(str(plain)).paragraphs)
+    with pytest.raises(InputError, match="unknown template"):
+        write_report(sample(), tmp_path / "c.docx", form="docx", template="letter")
+
+
+def test_the_pia_tool_gets_what_was_stated(tmp_path: Path) -> None:
+    stated = {
+        **STATED,
+        "legal_basis": "Article 6(1)(e)",
+        "officer": "A. Officer",
+        "advice": "Wait.",
+        "likelihood": "maximum",
+    }
+    form = json.loads(write_report(stating(annex=stated), tmp_path / "p.json", form="pia-json").read_text())
+    answers = {answer["reference_to"]: answer["data"] for answer in form["answers"]}
+    assert "Example &lt;Hospital&gt;" in answers[112]["text"]
+    assert "Article 6(1)(e)" in answers[212]["text"]
+    assert (answers[325]["gauge"], answers[326]["gauge"]) == (2, 4)
+    assert (form["pia"]["dpos_names"], form["pia"]["dpo_opinion"]) == ("A. Officer", "Wait.")
+    assert 211 not in answers
+    own = {"severity": "4 of 5", "scale": "ours"}
+    form = json.loads(write_report(stating(annex=own), tmp_path / "p.json", form="pia-json").read_text())
+    assert {answer["data"]["gauge"] for answer in form["answers"]} == {None}

@@ -72,7 +72,7 @@ def test_a_pdf_needs_no_browser(
     assert boxes
     for width, height in boxes:
         assert (width, height) == pytest.approx(size, abs=0.1)
-    annex = write_report(run, tmp_path / "a.pdf", form="pdf", annex_only=True).read_bytes()
+    annex = write_report(run, tmp_path / "a.pdf", form="pdf", template="annex").read_bytes()
     assert annex.count(b"/Type /Page\n") + annex.count(b"/Type/Page/") < printed.count(b"/Page")
 
 
@@ -89,11 +89,11 @@ def test_the_annex_is_a_document_of_its_own(run: Path, tmp_path: Path) -> None:
     cells = [cell.text for table in document.tables for row in table.rows for cell in row.cells]
     assert "Recipients" in cells
     assert "To be assessed again before" in cells
-    page = write_report(run, tmp_path / "annex.html", annex_only=True).read_text()
+    page = write_report(run, tmp_path / "annex.html", template="annex").read_text()
     assert "To be assessed again before" in page
     assert "vegaEmbed" not in page.split("</script>")[0]
     with pytest.raises(InputError, match="annex can't be written"):
-        write_report(run, form="md", annex_only=True)
+        write_report(run, form="md", template="annex")
 
 
 def test_figures_are_files_with_their_data(run: Path, tmp_path: Path) -> None:

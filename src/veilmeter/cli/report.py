@@ -24,6 +24,13 @@ class ReportOptions(Figures):
         "PIA tool of the CNIL).",
     )  # fmt: skip
     annex: bool = declare(False, help="Only the annex for the file: html, pdf or docx.", example=True)
+    template: str | None = declare(
+        None, help="Template of the annex: annex, or authority (with cross-references to standards and a checklist).",
+        metavar="NAME", example="authority",
+    )  # fmt: skip
+    language: str | None = declare(
+        None, help="Language of the annex: en or fr.", metavar="CODE", default_text="en", example="fr"
+    )
     config: Path | None = declare(
         None, help="TOML file whose [annex] and [[recipients]] fill in the annex instead of those of the run.",
         metavar="FILE", path=True, example="statements.toml",
@@ -69,7 +76,7 @@ def command(given: Given) -> None:
         options.run,
         options.out,
         form=options.format,
-        annex_only=options.annex,
+        template=options.template or ("annex" if options.annex else ""),
         # figures show them too
         show_ids=options.show_ids and (options.figures is None or options.format in SHOWN_IN["show_ids"]),
         with_audio=options.with_audio,
@@ -77,6 +84,7 @@ def command(given: Given) -> None:
         release_size=options.release_size,
         candidates=options.candidates,
         config=options.config,
+        language=options.language,
         paper=options.paper,
     )
     print(path)

@@ -27,12 +27,15 @@ SUFFIXES = {
 ANNEX_FORMS = ("html", "pdf", "docx")
 PRELIMINARY = ("html", "json")  # forms that say what is still to be measured
 PAPERS = ("a4", "letter")
+LANGUAGES = ("en", "fr")  # of the annex
+TEMPLATES = ("annex", "authority")
 SHOWN_IN = {
     "threshold": ("html", "pdf", "docx", "md", "latex"),
     "release_size": ("html", "pdf", "docx", "md"),
     "candidates": ("html", "pdf", "docx", "md"),
     "config": ("html", "pdf", "docx", "md", "pia-json"),
     "paper": ("pdf", "docx"),
+    "language": ("html", "pdf", "docx"),
     "with_audio": ("html",),
     "show_ids": ("html", "pdf", "json"),
 }
@@ -43,7 +46,7 @@ def write_report(
     out: str | Path | None = None,
     *,
     form: str = "html",
-    annex_only: bool = False,
+    template: str = "",
     show_ids: bool = False,
     with_audio: bool = False,
     threshold: float | str | None = None,
@@ -51,10 +54,11 @@ def write_report(
     candidates: int | None = None,
     config: str | Path | None = None,
     paper: str | None = None,
+    language: str | None = None,
 ) -> Path:
     """The report of a run folder, or of an `Assessment` or `Results` in memory: `html`, `pdf`, `docx` (the annex for
     the file), `md`, `latex`, `json` or `pia-json` (for the PIA tool of the CNIL); by default RUN/report.<suffix>, and
-    RUN/annex.<suffix> with `annex_only`. `config` is a settings file whose tables `[annex]` and `[[recipients]]` are
+    RUN/annex.<suffix> with a template. `config` is a settings file whose tables `[annex]` and `[[recipients]]` are
     used instead of those that the run was made with.
 
     Parameters
@@ -65,8 +69,8 @@ def write_report(
         The file; by default report.html in the folder of the run.
     form : {"html", "pdf", "docx", "md", "latex", "json", "pia-json"}
         The form.
-    annex_only : bool
-        Whether to write the annex alone.
+    template : {"", "annex", "authority"}
+        The annex alone, or the annex with cross-references to standards and a checklist; by default the whole report.
     show_ids : bool
         Whether to name people instead of using pseudonyms.
     with_audio : bool
@@ -79,6 +83,8 @@ def write_report(
         A settings file with other tables [annex] and [[recipients]].
     paper : {"a4", "letter"}, optional
         The size of pages.
+    language : {"en", "fr"}, optional
+        The language of the annex.
 
     Returns
     -------
@@ -99,12 +105,16 @@ def write_report(
     from veilmeter.report.public import public, reported, run_key, with_statements
 
     limit = _percentage(threshold)
-    _check(form, annex_only, paper)
+    annex_only = bool(template) or form == "docx"
+    if language is not None and not annex_only:
+        raise InputError(
+            "--language: only the annex is written in several languages", fix="give --annex or --format docx too"
+        )
+    _check(form, template, paper, language if annex_only else None)
     asked = {"threshold": limit, "release_size": release_size, "candidates": candidates, "paper": paper}
     flags = {"with_audio": with_audio or None, "show_ids": show_ids or None}
-    _refuse_what_is_not_shown(form, {**asked, **flags, "config": config})
+    _refuse_what_is_not_shown(form, {**asked, **flags, "config": config, "language": language})
     subject = with_statements(reported(run), config)
-    annex_only = annex_only or form == "docx"
     if subject.results.pending and (annex_only or form not in PRELIMINARY):
         raise InputError(
             f"preliminary results can't be written as {'an annex' if annex_only else form}: not everything has been "
@@ -127,6 +137,8 @@ def write_report(
         release_size=release_size,
         candidates=candidates,
         paper=paper or PAPERS[0],
+        template=template,
+        language=language or LANGUAGES[0],
         recordings={names[speaker]: pairs for speaker, pairs in recordings.items()},
     )
     _write(path, shown, options, form, annex_only)
@@ -161,11 +173,16 @@ def _percentage(threshold: float | str | None) -> float | None:
     return limit
 
 
-def _check(form: str, annex_only: bool, paper: str | None) -> None:
+def _check(form: str, template: str, paper: str | None, language: str | None) -> None:
     if form not in SUFFIXES:
         raise InputError(f"the report can't be written as {form!r}", fix=f"choose among {', '.join(SUFFIXES)}")
-    if annex_only and form not in ANNEX_FORMS:
-        raise InputError(f"the annex can't be written as {form!r}", fix=f"choose among {', '.join(ANNEX_FORMS)}")
+    if template and form not in ANNEX_FORMS:
+        named = "" if template == TEMPLATES[0] else f"--template {template}: "
+        raise InputError(f"{named}the annex can't be written as {form!r}", fix=f"choose among {', '.join(ANNEX_FORMS)}")
+    if template not in ("", *TEMPLATES):
+        raise InputError(f"unknown template: {template!r}", fix=f"choose among {', '.join(TEMPLATES)}")
+    if language is not None and language not in LANGUAGES:
+        raise InputError(f"unknown language: {language!r}", fix=f"choose among {', '.join(LANGUAGES)}")
     if paper is not None and paper not in PAPERS:
         raise InputError(f"unknown paper size: {paper!r}", fix=f"choose among {', '.join(PAPERS)}")
 

@@ -16,16 +16,17 @@ from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.inference import residual
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
-from veilmeter.report.recipients import RecipientRow, RecipientShare, recipient_table
+from veilmeter.report.recipients import RecipientRow, RecipientShare, RecipientTable, recipient_table
 from veilmeter.report.rows import THREE, CriterionRow, criterion_row, linking_of_all
 from veilmeter.results.model import AttackerResult, Criterion, Results
 from veilmeter.results.verdict import LAWYER
-from veilmeter.wording import sentence, sentences
+from veilmeter.wording import annex_texts, sentence, sentences
 from veilmeter.wording.english import page as words
-from veilmeter.wording.english.annex import TEXTS
 from veilmeter.wording.numbers import capitalize, chance, count, full, of_hundred, span
 
 FILL_IN = ""
+AUTHORITY = "authority"  # the template of the complete file
+ENGLISH = "en"
 OPTIONS = ("sign.option_1", "sign.option_2", "sign.option_3", "sign.option_4")
 
 
@@ -58,17 +59,22 @@ class File:
     decision: Decision
     created: str
     entries: Mapping[str, str]
+    texts: Mapping[str, str]
+
+    @property
+    def is_english(self) -> bool:
+        return self.texts is annex_texts(ENGLISH)
 
     def entry(self, name: str) -> tuple[str, str]:
         """A row of the table of entries: its title, and what was stated."""
-        return TEXTS[f"entry.{name}"], self.entries.get(name) or FILL_IN
+        return self.texts[f"entry.{name}"], self.entries.get(name) or FILL_IN
 
     def chapter(
         self, key: str, names: Sequence[str], *paragraphs: str, rows: Sequence[tuple[str, str]] = ()
     ) -> Chapter:
         """A chapter of what is known and, below it, of entries."""
         table = Table(("", ""), (*rows, *map(self.entry, names)), (*("" for _ in rows), *names))
-        return Chapter(TEXTS[f"{key}.title"], paragraphs, table=table)
+        return Chapter(self.texts[f"{key}.title"], paragraphs, table=table)
 
 
 _ABOUT_THE_CONTROLLER = (
@@ -81,35 +87,54 @@ _ABOUT_THE_CONTROLLER = (
     "third_countries",
     "retention",
 )
+# Clauses of standards, each with the chapters that answer it.
+_STANDARDS = {
+    "27559_6": ("release", "recipients", "residual"),
+    "27559_7": ("controller", "release", "method", "inference"),
+    "27559_8": ("likelihood", "attackers", "reliance", "mitigations"),
+    "27559_9": ("controller", "review", "sign"),
+    "24745_unlinkability": ("recipients", "likelihood"),
+    "24745_irreversibility": ("likelihood",),
+    "30136_success": ("attackers", "recipients"),
+    "30136_leakage": ("likelihood",),
+}
 _SIGNED = ("officer", "decided_by", "review_date")
 
 
-def annex(results: Results, decision: Decision, created: str = "") -> tuple[Chapter, ...]:
-    """The chapters in their order; the last one is the decision to sign."""
-    file = File(results, decision, created, read_annex(results.settings.get("annex") or {}))
+def annex(
+    results: Results, decision: Decision, created: str = "", *, language: str = ENGLISH, template: str = ""
+) -> tuple[Chapter, ...]:
+    """The chapters in their order; the last one is the decision to sign. The template `authority` has cross-references
+    and a checklist, too."""
+    file = _file(results, decision, created, language)
     return (
         _release(file),
         file.chapter("controller", _ABOUT_THE_CONTROLLER),
         _recipients(file),
-        _likelihood(results),
+        _likelihood(file),
         _by_attacker(file),
-        *_inference(results),
-        Chapter(TEXTS["limit.title"], (decision.limit or TEXTS["limit.none"],)),
-        _method(results),
-        _reliance(decision),
+        *_inference(file),
+        Chapter(file.texts["limit.title"], (decision.limit or file.texts["limit.none"],)),
+        _method(file),
+        _reliance(file),
         _residual(file),
         Chapter(
-            TEXTS["mitigations.title"],
-            (TEXTS["mitigations.note"],),
+            file.texts["mitigations.title"],
+            (file.texts["mitigations.note"],),
             table=Table(
-                (TEXTS["mitigations.measure"], TEXTS["mitigations.why"], TEXTS["mitigations.taken"]),
+                (file.texts["mitigations.measure"], file.texts["mitigations.why"], file.texts["mitigations.taken"]),
                 tuple((item.text, item.reason or "–", FILL_IN) for item in decision.advice),
             ),
         ),
-        Chapter(TEXTS["lawyer.title"], items=sentences(LAWYER, "annex")),
+        Chapter(file.texts["lawyer.title"], items=sentences(LAWYER, "annex")),
+        *(_cross_references(file) if template == AUTHORITY else ()),
         file.chapter("review", ("officer", "advice", "consultation", "review_date", "review_triggers", "incidents")),
         _sign_off(file),
     )
+
+
+def _file(results: Results, decision: Decision, created: str, language: str = ENGLISH) -> File:
+    return File(results, decision, created, read_annex(results.settings.get("annex") or {}), annex_texts(language))
 
 
 def _release(file: File) -> Chapter:
@@ -117,73 +142,76 @@ def _release(file: File) -> Chapter:
     recipients = read_recipients(results.settings.get("recipients") or ())
     assessed = count(results.protocol.trial_speakers, "person", "people")
     rows = (
-        (TEXTS["release.what"], decision.title),
-        (TEXTS["release.amount"], release_words(results) or FILL_IN),
-        (TEXTS["release.assessed"], assessed + (f", {file.created}" if file.created else "")),
-        (TEXTS["release.anonymizer"], anonymizer_words(results) or FILL_IN),
-        (TEXTS["release.recipients"], "; ".join(recipient.name for recipient in recipients) or FILL_IN),
+        (file.texts["release.what"], decision.title),
+        (file.texts["release.amount"], release_words(results) or FILL_IN),
+        (file.texts["release.assessed"], assessed + (f", {file.created}" if file.created else "")),
+        (file.texts["release.anonymizer"], anonymizer_words(results) or FILL_IN),
+        (file.texts["release.recipients"], "; ".join(recipient.name for recipient in recipients) or FILL_IN),
     )
-    return file.chapter(
-        "release", ("purpose", "form", "safeguards", "route"), f"{decision.headline} {decision.sentence}", rows=rows
-    )
+    return file.chapter("release", ("purpose", "form", "safeguards", "route"), *_opening(file), rows=rows)
+
+
+def _opening(file: File) -> tuple[str, ...]:
+    verdict = f"{file.decision.headline} {file.decision.sentence}"
+    return (verdict,) if file.is_english else (file.texts["language.note"], verdict)
 
 
 def _recipients(file: File) -> Chapter:
     """Recipient by criterion, what was not run for whom, and what contradicts the run."""
     table = recipient_table(file.results)
-    head = tuple(TEXTS[f"recipients.{name}"] for name in ("recipient", "has"))
-    criteria = tuple(words.full_title(words.criterion_title(name, ""), name) for name in THREE)
-    rows = [_recipient_cells(row, assumed=table.assumed) for row in table.rows]
+    head = tuple(file.texts[f"recipients.{name}"] for name in ("recipient", "has"))
+    criteria = tuple(file.texts[f"criterion.{name}"] for name in THREE)
+    rows = [_recipient_cells(file, row, assumed=table.assumed) for row in table.rows]
     not_run: dict[tuple[str, ...], list[str]] = {}
     for row in table.rows:
-        not_run.setdefault(row.not_run, []).append(_recipient_name(row, assumed=table.assumed))
+        not_run.setdefault(row.not_run, []).append(_recipient_name(file, row, assumed=table.assumed))
     missing = [
-        TEXTS["recipients.not_run"].format(attackers=", ".join(attackers), names=", ".join(names))
+        file.texts["recipients.not_run"].format(attackers=", ".join(attackers), names=", ".join(names))
         for attackers, names in not_run.items()
         if attackers
     ]
     if any(row.inference is None for row in table.rows) and table.worst.inference is not None:
-        missing.append(TEXTS["recipients.no_inference"])
+        missing.append(file.texts["recipients.no_inference"])
     remarks = [*(remark for row in table.rows for remark in row.remarks), *table.remarks]
     return Chapter(
-        TEXTS["recipients.title"],
+        file.texts["recipients.title"],
         (
-            TEXTS["recipients.assumed" if table.assumed else "recipients.declared"],
-            TEXTS[f"recipients.route_{table.route}"],
+            file.texts["recipients.assumed" if table.assumed else "recipients.declared"],
+            file.texts[f"recipients.route_{table.route}"],
         ),
-        items=(*(TEXTS[remark.key].format(**remark.values) for remark in remarks), *missing),
-        table=Table((*head, *criteria), (_recipient_cells(table.worst, assumed=True), *rows)),
+        items=(*(file.texts[remark.key].format(**remark.values) for remark in remarks), *missing),
+        table=Table((*head, *criteria), (_recipient_cells(file, table.worst, assumed=True), *rows)),
     )
 
 
-def _recipient_name(row: RecipientRow, *, assumed: bool) -> str:
-    return TEXTS[f"cast.{row.recipient.name}"] if assumed else row.recipient.name
+def _recipient_name(file: File, row: RecipientRow, *, assumed: bool) -> str:
+    return file.texts[f"cast.{row.recipient.name}"] if assumed else row.recipient.name
 
 
-def _recipient_cells(row: RecipientRow, *, assumed: bool) -> tuple[str, ...]:
+def _recipient_cells(file: File, row: RecipientRow, *, assumed: bool) -> tuple[str, ...]:
     recipient, linking = row.recipient, row.linking
     means = [name for name in ("original_speech", "anonymizer", "labels", "pseudonyms") if getattr(recipient, name)]
-    has = [TEXTS[f"recipients.{name}"] for name in means] or [TEXTS["recipients.nothing"]]
+    has = [file.texts[f"recipients.{name}"] for name in means] or [file.texts["recipients.nothing"]]
     if recipient.candidates is not None:
-        has.append(TEXTS["recipients.candidates"].format(count=f"{recipient.candidates:,}"))
+        has.append(file.texts["recipients.candidates"].format(count=f"{recipient.candidates:,}"))
     kinds = {"measured": "linking", "unknown": "linking_unknown"}
     linked = "linking" if linking is None else kinds.get(linking.basis, "linking_model")
     return (
-        _recipient_name(row, assumed=assumed),
-        TEXTS["recipients.means"].format(
-            has=", ".join(has), attackers=", ".join(row.attackers) or TEXTS["recipients.no_attacker"]
+        _recipient_name(file, row, assumed=assumed),
+        file.texts["recipients.means"].format(
+            has=", ".join(has), attackers=", ".join(row.attackers) or file.texts["recipients.no_attacker"]
         ),
-        _share_cell(linking, linked),
-        _share_cell(row.singling_out, "singling_out"),
-        _share_cell(row.inference, "inference"),
+        _share_cell(file, linking, linked),
+        _share_cell(file, row.singling_out, "singling_out"),
+        _share_cell(file, row.inference, "inference"),
     )
 
 
-def _share_cell(share: RecipientShare | None, key: str) -> str:
+def _share_cell(file: File, share: RecipientShare | None, key: str) -> str:
     if share is None:
-        return TEXTS["recipients.none"]
-    return TEXTS[f"recipients.{key}"].format(
-        level=capitalize(words.LEVELS[share.level]),
+        return file.texts["recipients.none"]
+    return file.texts[f"recipients.{key}"].format(
+        level=capitalize(file.texts[f"level.{share.level}"]),
         figure=span(share.value, share.interval),
         guessing="–" if share.guessing is None else chance(share.guessing),
         attacker=share.attacker,
@@ -192,21 +220,34 @@ def _share_cell(share: RecipientShare | None, key: str) -> str:
     )
 
 
-def _likelihood(results: Results) -> Chapter:
-    head = tuple(TEXTS[f"likelihood.{name}"] for name in ("criterion", "attack", "likelihood", "severity"))
-    return Chapter(TEXTS["likelihood.title"], (TEXTS["likelihood.note"],), table=Table(head, _likelihood_rows(results)))
+def _likelihood(file: File) -> Chapter:
+    head = tuple(file.texts[f"likelihood.{name}"] for name in ("criterion", "attack", "likelihood", "severity"))
+    return Chapter(
+        file.texts["likelihood.title"], (file.texts["likelihood.note"],), table=Table(head, _likelihood_rows(file))
+    )
 
 
-def _likelihood_rows(results: Results) -> tuple[tuple[str, ...], ...]:
+def _likelihood_rows(file: File) -> tuple[tuple[str, ...], ...]:
+    results = file.results
     return tuple(
         (
-            words.full_title(row.title, row.name),
-            capitalize(words.ATTACKS[row.name]),
-            f"{capitalize(row.level_text)}. {row.text}",
+            _criterion(file, row),
+            capitalize(file.texts[f"attack.{row.name}"]),
+            f"{_level(file, row)}. {row.text}",
             FILL_IN,
         )
         for row in _attack_rows(results)
     )
+
+
+def _criterion(file: File, row: CriterionRow) -> str:
+    """Its title; in English with the attribute that is inferred best."""
+    named = words.full_title(row.title, row.name)
+    return named if file.is_english else file.texts.get(f"criterion.{row.name}", named)
+
+
+def _level(file: File, row: CriterionRow) -> str:
+    return capitalize(file.texts[f"level.{row.level if row.measured else 'missing'}"])
 
 
 def _attack_rows(results: Results) -> list[CriterionRow]:
@@ -221,15 +262,17 @@ def _by_attacker(file: File) -> Chapter:
     for name, attacker in results.attacks.items():
         about = plain_words(name, attacker.about)
         point = _link_rate(attacker, linking)
-        likelihood = TEXTS["attackers.not_measured"] if point is None else full(point)
+        likelihood = file.texts["attackers.not_measured"] if point is None else full(point)
         effort = "; ".join(text for text in (about.data, about.skill, about.time) if text) or "–"
         rows.append((f"{capitalize(about.who)} ({name})", effort, _cost(file, name), likelihood, FILL_IN))
-    notes = [words.linking_note(linking.estimate)] if linking else []
+    at = {} if linking is None else linking.estimate.at
+    notes = [file.texts["attackers.note"].format(candidates=at.get("speakers", "–"), length=at.get("length", 1))]
+    notes = notes if linking else []
     head = ("attackers.attacker", "attackers.effort", "attackers.cost", "likelihood.likelihood", "attackers.severity")
     return Chapter(
-        TEXTS["attackers.title"],
-        (*notes, TEXTS["attackers.cost_note"], *_margin(results, linking)),
-        table=Table(tuple(TEXTS[key] for key in head), tuple(rows)),
+        file.texts["attackers.title"],
+        (*notes, file.texts["attackers.cost_note"], *_margin(file, linking)),
+        table=Table(tuple(file.texts[key] for key in head), tuple(rows)),
     )
 
 
@@ -241,16 +284,16 @@ def _link_rate(attacker: AttackerResult, linking: Criterion | None) -> Estimate 
 def _cost(file: File, attacker: str) -> str:
     """The cost of the attack: processor time, and the recordings it was made with."""
     seconds, protocol = file.decision.seconds.get(f"attacker-{attacker}"), file.results.protocol
-    return TEXTS["attackers.took" if seconds is not None else "attackers.used"].format(
+    return file.texts["attackers.took" if seconds is not None else "attackers.used"].format(
         seconds="" if seconds is None else f"{seconds:,.1f}" if seconds < 100 else f"{seconds:,.0f}",
         enrollment=f"{protocol.enrollment_utterances:,}",
         trials=f"{protocol.trial_utterances:,}",
     )
 
 
-def _margin(results: Results, linking: Criterion | None) -> list[str]:
+def _margin(file: File, linking: Criterion | None) -> list[str]:
     """How much more the strongest attacker finds than those of the papers: what better methods were worth so far."""
-    points = {name: (_link_rate(attacker, linking), attacker) for name, attacker in results.attacks.items()}
+    points = {name: (_link_rate(attacker, linking), attacker) for name, attacker in file.results.attacks.items()}
     known = {
         name: point.value for name, (point, attacker) in points.items() if point is not None and not attacker.apart
     }
@@ -259,11 +302,12 @@ def _margin(results: Results, linking: Criterion | None) -> list[str]:
         return []
     paper, best = max(papers, key=lambda name: papers[name]), max(known, key=lambda name: known[name])
     values = {"paper": paper, "found": span(known[paper], None), "best": best, "more": span(known[best], None)}
-    return [TEXTS["attackers.margin" if known[best] > known[paper] else "attackers.no_margin"].format(**values)]
+    return [file.texts["attackers.margin" if known[best] > known[paper] else "attackers.no_margin"].format(**values)]
 
 
-def _inference(results: Results) -> list[Chapter]:
+def _inference(file: File) -> list[Chapter]:
     """Every attribute with its control; nothing where no attribute was inferred, which the criterion says already."""
+    results = file.results
     part = results.parts.get("inference")
     if part is None or not part.estimates:
         return []
@@ -281,35 +325,41 @@ def _inference(results: Results) -> list[Chapter]:
             )
         )
     counted = {name.removeprefix("combined_"): count for name, count in part.details.items()}
-    combined = TEXTS["inference.combined_one"]
+    combined = file.texts["inference.combined_one"]
     if "combined_alone" in part.details:
-        combined = TEXTS["inference.combined"].format(**counted, right=counted["alone_and_right"])
-    head = tuple(TEXTS[f"inference.{name}"] for name in ("attribute", "with", "without", "beyond", "original"))
-    return [Chapter(TEXTS["inference.title"], (TEXTS["inference.note"], combined), table=Table(head, tuple(rows)))]
+        combined = file.texts["inference.combined"].format(**counted, right=counted["alone_and_right"])
+    head = tuple(file.texts[f"inference.{name}"] for name in ("attribute", "with", "without", "beyond", "original"))
+    return [
+        Chapter(file.texts["inference.title"], (file.texts["inference.note"], combined), table=Table(head, tuple(rows)))
+    ]
 
 
-def _method(results: Results) -> Chapter:
+def _method(file: File) -> Chapter:
+    results = file.results
     protocol = results.protocol
     people = protocol.trial_speakers
-    text = TEXTS["method.text"].format(
-        searched=TEXTS["method.person"] if people == 1 else TEXTS["method.people"].format(count=f"{people:,}"),
+    text = file.texts["method.text"].format(
+        searched=file.texts["method.person"]
+        if people == 1
+        else file.texts["method.people"].format(count=f"{people:,}"),
         enrolled=f"{protocol.enrolled_speakers:,}",
         split=sentence(protocol.split, "annex"),
-        training=TEXTS.get(f"method.{protocol.training}", ""),
+        training=file.texts.get(f"method.{protocol.training}", ""),
     )
-    return Chapter(TEXTS["method.title"], (text,))
+    return Chapter(file.texts["method.title"], (text,))
 
 
-def _reliance(decision: Decision) -> Chapter:
+def _reliance(file: File) -> Chapter:
+    decision = file.decision
     failed = tuple(
         f"{row.title}: {row.sentence} {row.meaning}".strip() for row in decision.checks if row.state == "failed"
     )
     unmade = tuple(
-        TEXTS["reliance.not_checked"].format(check=row.title, reason=row.sentence)
+        file.texts["reliance.not_checked"].format(check=row.title, reason=row.sentence)
         for row in decision.checks
         if row.state == "open"
     )
-    return Chapter(TEXTS["reliance.title"], (decision.reliance,), items=failed + unmade)
+    return Chapter(file.texts["reliance.title"], (decision.reliance,), items=failed + unmade)
 
 
 def _residual(file: File) -> Chapter:
@@ -320,14 +370,55 @@ def _residual(file: File) -> Chapter:
         for row in (criterion_row(results, name) for name in results.criteria)
         if row.risk and row.level in ("raised", "high")
     )
-    untested = tuple(TEXTS["residual.not_tested"].format(reason=reason) for reason in not_tested(results, most=None))
+    untested = tuple(
+        file.texts["residual.not_tested"].format(reason=reason) for reason in not_tested(results, most=None)
+    )
     people = (sentence(results.people.finding, "annex"),)
     rated = {"severity", "likelihood"} & file.entries.keys()
     if rated and "scale" not in file.entries:
-        own = TEXTS["residual.scale"].format(scale=", ".join(SCALE))
+        own = file.texts["residual.scale"].format(scale=", ".join(SCALE))
         file = replace(file, entries={**file.entries, "scale": own})
-    chapter = file.chapter("residual", ("severity", "likelihood", "scale"), TEXTS["residual.note"])
+    chapter = file.chapter("residual", ("severity", "likelihood", "scale"), file.texts["residual.note"])
     return replace(chapter, items=people + others + untested)
+
+
+def _cross_references(file: File) -> tuple[Chapter, ...]:
+    """Where clauses of standards are answered in this file, and the test of the motivated intruder as a checklist."""
+    standards = tuple(
+        (file.texts[f"standards.{name}"], "; ".join(file.texts[f"{chapter}.title"] for chapter in chapters))
+        for name, chapters in _STANDARDS.items()
+    )
+    intruder = next(row for row in _cast(file).rows if row.recipient.name == "motivated_intruder")
+    cells = _recipient_cells(file, intruder, assumed=True)
+    found = {
+        "attempts": "; ".join(
+            f"{file.texts[f'criterion.{n}']}: {cell}" for n, cell in zip(THREE, cells[2:], strict=True)
+        ),
+        "means": cells[1],
+        "repeat": file.entries.get("review_date") or FILL_IN,
+        "words": file.texts["intruder.words_not_tested"],
+    }
+    checklist = tuple(
+        (file.texts[f"intruder.{name}"], found.get(name, FILL_IN), FILL_IN)
+        for name in ("means", "recordings", "anonymizer", "words", "attempts", "independent", "repeat")
+    )
+    return (
+        Chapter(
+            file.texts["standards.title"],
+            (file.texts["standards.note"],),
+            table=Table((file.texts["standards.clause"], file.texts["standards.chapters"]), standards),
+        ),
+        Chapter(
+            file.texts["intruder.title"],
+            (file.texts["intruder.note"],),
+            table=Table(tuple(file.texts[f"intruder.{name}"] for name in ("item", "run", "answer")), checklist),
+        ),
+    )
+
+
+def _cast(file: File) -> RecipientTable:
+    """The roles that guidance names, whoever was declared."""
+    return recipient_table(replace(file.results, settings={**file.results.settings, "recipients": ()}))
 
 
 def _sign_off(file: File) -> Chapter:
@@ -336,21 +427,18 @@ def _sign_off(file: File) -> Chapter:
     criteria = [criterion_row(results, name) for name in THREE]
     version = f"veilmeter {results.version}" + (f", {file.created}" if file.created else "")
     rows = (
-        (TEXTS["sign.question"], TEXTS["sign.ask"], FILL_IN),
-        (TEXTS["limit.title"], decision.limit or TEXTS["sign.no_limit"], FILL_IN),
-        *(
-            (words.full_title(row.title, row.name), f"{capitalize(row.level_text)}. {row.text}", FILL_IN)
-            for row in criteria
-        ),
-        *(("☐", TEXTS[option], FILL_IN) for option in OPTIONS),
-        (TEXTS["sign.assessed_by"], str(results.settings.get("assessor") or FILL_IN), FILL_IN),
+        (file.texts["sign.question"], file.texts["sign.ask"], FILL_IN),
+        (file.texts["limit.title"], decision.limit or file.texts["sign.no_limit"], FILL_IN),
+        *((_criterion(file, row), f"{_level(file, row)}. {row.text}", FILL_IN) for row in criteria),
+        *(("☐", file.texts[option], FILL_IN) for option in OPTIONS),
+        (file.texts["sign.assessed_by"], str(results.settings.get("assessor") or FILL_IN), FILL_IN),
         *((*file.entry(name), FILL_IN) for name in _SIGNED),
-        (TEXTS["sign.version"], version, "–"),
-        (TEXTS["sign.digest"], decision.digest or FILL_IN, "–"),
+        (file.texts["sign.version"], version, "–"),
+        (file.texts["sign.digest"], decision.digest or FILL_IN, "–"),
     )
     entries = (*("" for _ in rows[: -2 - len(_SIGNED)]), *_SIGNED, "", "")
-    head = ("", TEXTS["sign.entry"], TEXTS["sign.remarks"])
-    return Chapter(TEXTS["sign.title"], (TEXTS["sign.note"],), table=Table(head, rows, entries))
+    head = ("", file.texts["sign.entry"], file.texts["sign.remarks"])
+    return Chapter(file.texts["sign.title"], (file.texts["sign.note"],), table=Table(head, rows, entries))
 
 
 # --- the file that the privacy impact assessment (PIA) tool of the French authority, the CNIL, imports
@@ -361,10 +449,11 @@ _THREATS, _SOURCES, _MEASURES, _LIKELIHOOD = 322, 323, 324, 326  # of illegitima
 
 
 def pia(results: Results, decision: Decision, created: str = "") -> dict[str, Any]:
-    """What the results answer of the tool's questions, and nothing else: severity and likelihood stay unrated, since
-    rating, law and acceptance are for those who sign. `created` is the day of the assessment."""
+    """What the results and the controller's entries answer of the tool's questions, and nothing else: severity and
+    likelihood stay unrated where the controller has not rated them. `created` is the day of the assessment."""
+    file = _file(results, decision, created)
     at = f"{created or date.today().isoformat()}T00:00:00.000Z"
-    likelihood = [f"{row[0]}: {row[2]}" for row in _likelihood_rows(results)]
+    likelihood = [f"{row[0]}: {row[2]}" for row in _likelihood_rows(file)]
     return {
         "pia": {
             "name": decision.title,
@@ -372,17 +461,18 @@ def pia(results: Results, decision: Decision, created: str = "") -> dict[str, An
             "status": 0,  # being edited
             "author_name": str(results.settings.get("assessor") or ""),
             "evaluator_name": "",
-            "validator_name": "",
-            "dpos_names": "",
+            "validator_name": file.entries.get("decided_by", ""),
+            "dpos_names": file.entries.get("officer", ""),
+            "dpo_opinion": file.entries.get("advice", ""),
             "people_names": "",
             "created_at": at,
             "updated_at": at,
         },
-        "answers": _answers(results, decision, likelihood, at),
+        "answers": [*_answers(file, likelihood, at), *_stated_answers(file, at)],
         "measures": [
             {
                 "id": 1,
-                "title": TEXTS["pia.measure"],
+                "title": file.texts["pia.measure"],
                 "content": _paragraphs([anonymizer_words(results), *likelihood]),
                 "placeholder": "measures.default_placeholder",
                 "created_at": at,
@@ -394,10 +484,40 @@ def pia(results: Results, decision: Decision, created: str = "") -> dict[str, An
     }
 
 
-def _answers(results: Results, decision: Decision, likelihood: Sequence[str], at: str) -> list[dict[str, Any]]:
+# Questions that the controller's entries answer.
+_ENTRIES = {
+    112: ("controller", "contact"),
+    122: ("form", "retention"),
+    211: ("purpose",),
+    212: ("legal_basis", "article_9"),
+    213: ("necessity",),
+    215: ("retention",),
+    227: ("third_countries",),
+}
+_SEVERITY = 325
+
+
+def _stated_answers(file: File, at: str) -> list[dict[str, Any]]:
+    """Only what was stated. A rating on the tool's own scale is its gauge, from 1 to 4."""
+    answers = []
+    for question, names in _ENTRIES.items():
+        stated = [f"{file.texts[f'entry.{name}']}: {file.entries[name]}" for name in names if name in file.entries]
+        answers += [_answer(question, at, stated)] if stated else []
+    if "severity" in file.entries:
+        answers.append(_answer(_SEVERITY, at, [file.entries["severity"]], gauge=_gauge(file, "severity")))
+    return answers
+
+
+def _gauge(file: File, entry: str) -> int | None:
+    rated = file.entries.get(entry)
+    return SCALE.index(rated) + 1 if rated in SCALE and "scale" not in file.entries else None
+
+
+def _answers(file: File, likelihood: Sequence[str], at: str) -> list[dict[str, Any]]:
+    results, decision = file.results, file.decision
     return [
-        _answer(_PROCESSING, at, [f"{TEXTS['pia.processing']}: {decision.title}.", release_words(results)]),
-        _answer(_DATA, at, [release_words(results), TEXTS["pia.data"]]),
+        _answer(_PROCESSING, at, [f"{file.texts['pia.processing']}: {decision.title}.", release_words(results)]),
+        _answer(_DATA, at, [release_words(results), file.texts["pia.data"]]),
         _answer(
             _THREATS,
             at,
@@ -412,7 +532,7 @@ def _answers(results: Results, decision: Decision, likelihood: Sequence[str], at
                 capitalize(plain_words(name, attacker.about).who) for name, attacker in results.attacks.items()
             ),
         ),
-        _answer(_MEASURES, at, items=[TEXTS["pia.measure"]]),
+        _answer(_MEASURES, at, items=[file.texts["pia.measure"]]),
         _answer(
             _LIKELIHOOD,
             at,
@@ -420,14 +540,17 @@ def _answers(results: Results, decision: Decision, likelihood: Sequence[str], at
                 decision.reliance,
                 *likelihood,
                 *(f"Not tested: {text}" for text in not_tested(results, most=None)),
-                TEXTS["pia.likelihood"],
+                file.texts["pia.likelihood"],
             ],
+            gauge=_gauge(file, "likelihood"),
         ),
     ]
 
 
-def _answer(question: int, at: str, text: Sequence[str] = (), items: Iterable[str] = ()) -> dict[str, Any]:
-    data = {"text": _paragraphs(text), "gauge": None, "list": list(items)}
+def _answer(
+    question: int, at: str, text: Sequence[str] = (), items: Iterable[str] = (), gauge: int | None = None
+) -> dict[str, Any]:
+    data = {"text": _paragraphs(text), "gauge": gauge, "list": list(items)}
     return {"reference_to": question, "data": data, "created_at": at, "updated_at": at}
 
 

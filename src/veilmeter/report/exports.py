@@ -31,10 +31,9 @@ from veilmeter.report.public import Reported
 from veilmeter.report.rows import ORDER, Row, attacker_rows, criterion_rows, measures_of, section_rows
 from veilmeter.results.model import Results
 from veilmeter.results.trust import doubts
-from veilmeter.wording import sentence, sentences, text
+from veilmeter.wording import annex_texts, sentence, sentences, text
 from veilmeter.wording.english import page as words
-from veilmeter.wording.english.annex import TEXTS
-from veilmeter.wording.english.page import NOTES, STATES, TITLES
+from veilmeter.wording.english.page import STATES, TITLES
 from veilmeter.wording.english.sections import GLOSSARY, SECTIONS
 from veilmeter.wording.latex import latex_label, latex_number, latex_table, latex_text
 
@@ -174,7 +173,10 @@ def annex_pdf(run: Reported, options: Options) -> bytes:
 
 
 def _data(run: Reported, options: Options, decision: Decision, more: Mapping[str, Any]) -> dict[str, Any]:
-    chapters = [dataclasses.asdict(chapter) for chapter in annex(run.results, decision, run.created)]
+    chapters = [
+        dataclasses.asdict(chapter)
+        for chapter in annex(run.results, decision, run.created, language=options.language, template=options.template)
+    ]
     return {
         "paper": options.paper,
         "title": run.results.title,
@@ -273,6 +275,7 @@ def annex_docx(run: Reported, options: Options) -> bytes:
     except ImportError:
         raise missing_extra("python-docx", "report") from None
     results, decision = run.results, decision_of(run, options)
+    texts = annex_texts(options.language)
     document = docx.Document()
     section = document.sections[0]
     section.page_width, section.page_height = (
@@ -288,13 +291,13 @@ def annex_docx(run: Reported, options: Options) -> bytes:
         day = datetime.fromisoformat(run.created)
     properties.created = properties.modified = day.replace(tzinfo=None)
     _number_pages(section)
-    document.add_heading(clean(f"{results.title}: {TITLES['annex'].lower()}"), 0)
+    document.add_heading(clean(f"{results.title}: {texts['annex.title'].lower()}"), 0)
     notice = str(results.settings.get("notice") or "")
     if notice:
         document.add_paragraph(clean(notice))
-    document.add_paragraph(NOTES["annex"])
-    for chapter in annex(results, decision, run.created):
-        _add_chapter(document, chapter)
+    document.add_paragraph(texts["annex.note"])
+    for chapter in annex(results, decision, run.created, language=options.language, template=options.template):
+        _add_chapter(document, chapter, texts["fill_in"])
     packed = io.BytesIO()
     document.save(packed)
     return packed.getvalue()
@@ -320,17 +323,17 @@ def _repeat_on_every_page(row: Any) -> None:
     row._tr.get_or_add_trPr().append(OxmlElement("w:tblHeader"))
 
 
-def _add_chapter(document: Any, chapter: Chapter) -> None:
+def _add_chapter(document: Any, chapter: Chapter, fill_in: str) -> None:
     document.add_heading(chapter.title, 1)
     for paragraph in chapter.paragraphs:
         document.add_paragraph(clean(paragraph))
     for item in chapter.items:
         document.add_paragraph(clean(item), style="List Bullet")
     if chapter.table is not None:
-        _add_table(document, chapter.table)
+        _add_table(document, chapter.table, fill_in)
 
 
-def _add_table(document: Any, content: Table) -> None:
+def _add_table(document: Any, content: Table, fill_in: str) -> None:
     headed = any(content.head)
     table = document.add_table(rows=0, cols=len(content.head))
     table.style = "Table Grid"
@@ -343,12 +346,12 @@ def _add_table(document: Any, content: Table) -> None:
         for place, (cell, written) in enumerate(zip(table.add_row().cells, row, strict=True)):
             title = ": ".join(part for part in (row[0], content.head[place]) if part)
             if not written or (entry and place == 1):
-                _add_control(cell.paragraphs[0], clean(written), title, entry if place == 1 else "")
+                _add_control(cell.paragraphs[0], clean(written), title, entry if place == 1 else "", fill_in)
             else:
                 cell.paragraphs[0].add_run(clean(written)).bold = place == 0
 
 
-def _add_control(paragraph: Any, text: str, title: str, entry: str) -> None:
+def _add_control(paragraph: Any, text: str, title: str, entry: str, fill_in: str) -> None:
     """A content control: a line to fill in, or an entry of the settings that can be changed. Its tag is the name of the
     entry, so that programs find it."""
     from docx.oxml import OxmlElement
@@ -376,7 +379,7 @@ def _add_control(paragraph: Any, text: str, title: str, entry: str) -> None:
         kind.set(qn("w:multiLine"), "1")
     properties.append(kind)
     words_shown = element("t")
-    words_shown.text = text or TEXTS["fill_in"]
+    words_shown.text = text or fill_in
     run.append(words_shown)
     content.append(run)
     control.extend((properties, content))

@@ -50,7 +50,7 @@ from veilmeter.report.rows import (
 from veilmeter.report.sound import Recordings
 from veilmeter.results.model import Results
 from veilmeter.results.run_folder import Matrices
-from veilmeter.wording import sentence, sentences
+from veilmeter.wording import annex_texts, sentence, sentences
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.sections import BELOW_ZERO, GLOSSARY, REFERENCES, SECTIONS
 
@@ -64,6 +64,8 @@ class Options:
     release_size: int | None = None
     candidates: int | None = None
     paper: str = "a4"
+    template: str = ""
+    language: str = "en"
     recordings: Recordings = field(default_factory=dict)  # data URIs by speaker
 
 
@@ -194,7 +196,11 @@ def render_annex(run: Reported, options: Options) -> str:
         notice=str(results.settings.get("notice") or ""),
         sections=[],
         folds=False,
-        annex=annex(results, decision_of(run, options), run.created),
+        annex=annex(
+            results, decision_of(run, options), run.created, language=options.language, template=options.template
+        ),
+        language=options.language,
+        texts=annex_texts(options.language),
         show_ids=options.show_ids,
     )
 
@@ -264,6 +270,7 @@ def page(
     scripts = {"vega": vega_script() if drawn else "", "javascript": _page_file("report.js")}
     hashes = [_script_hash(text) for text in scripts.values() if text]
     content.setdefault("vega_inside", True)
+    content.setdefault("language", "en")
     return environment.get_template(template).render(
         **content,
         **{name: Markup(text) for name, text in scripts.items()},

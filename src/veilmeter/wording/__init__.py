@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from importlib import import_module
 
 from veilmeter.attacks.attacker import ATTACKERS, plain_words
 from veilmeter.core.findings import ABOUT, Finding
@@ -16,7 +17,21 @@ from veilmeter.wording.catalog import AUDIENCES, Audience, shown
 from veilmeter.wording.codes import CODES
 from veilmeter.wording.english import ENGLISH
 
-__all__ = ["AUDIENCES", "Audience", "sentence", "sentences", "text"]
+__all__ = ["ANNEX_LANGUAGES", "AUDIENCES", "Audience", "annex_texts", "sentence", "sentences", "text"]
+
+
+# The languages of the annex: each is one module with the same keys.
+ANNEX_LANGUAGES = {"en": "english", "fr": "french"}
+
+
+def annex_texts(language: str) -> Mapping[str, str]:
+    """The texts of the annex in a language, by key.
+
+    >>> annex_texts("en")["sign.title"], annex_texts("fr")["sign.title"]
+    ('Decision to sign', 'Décision à signer')
+    """
+    texts: Mapping[str, str] = import_module(f"veilmeter.wording.{ANNEX_LANGUAGES[language]}.annex").TEXTS
+    return texts
 
 
 def sentence(finding: Finding, audience: Audience = "terminal") -> str:

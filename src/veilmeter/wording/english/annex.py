@@ -5,7 +5,15 @@ Another language is another module with the same keys, such as `wording.french.a
 
 from __future__ import annotations
 
+from veilmeter.wording.english import page
+
 TEXTS = {
+    "language.note": "",
+    "annex.title": page.TITLES["annex"],
+    "annex.note": page.NOTES["annex"],
+    **{f"criterion.{name}": page.full_title(page.criterion_title(name, ""), name) for name in page.CRITERIA},
+    **{f"attack.{name}": attack for name, attack in page.ATTACKS.items()},
+    **{f"level.{level}": word for level, word in {**page.LEVELS, "missing": page.NOT_MEASURED}.items()},
     # --- chapters
     "controller.title": "Controller and legal basis",
     "release.title": "The release",
@@ -131,6 +139,7 @@ TEXTS = {
     "likelihood.severity": "severity for the people concerned",
     "attackers.attacker": "attacker",
     "attackers.effort": "what it takes",
+    "attackers.note": "Recordings linked to the right person: {candidates} candidates, recordings together: {length}.",
     "attackers.cost": "what it took here",
     "attackers.took": "{seconds} processor seconds; {enrollment} known and {trials} released recordings",
     "attackers.used": "{enrollment} known and {trials} released recordings; processor time not recorded",
@@ -165,6 +174,34 @@ TEXTS = {
     "method.people": "{count} people were",
     "method.cross-validation by speaker": "Attackers that learn were trained on other people than those they searched for. ",
     "method.separate corpus": "Attackers that learn were trained on separate recordings. ",
+    # --- cross-references, in the template for authorities
+    "standards.title": "Cross-reference to standards",
+    "standards.note": "Where clauses and terms of ISO/IEC 27559:2022, ISO/IEC 24745:2022 and ISO/IEC 30136:2018 are answered in this "
+    "file. It is a guide to the file, not a claim of conformity.",
+    "standards.clause": "clause or term",
+    "standards.chapters": "chapters of this file",
+    "standards.27559_6": "ISO/IEC 27559:2022, clause 6: context (threats, motives, transparency, harm)",
+    "standards.27559_7": "ISO/IEC 27559:2022, clause 7: data (principals, attributes, attack modeling, population or sample)",
+    "standards.27559_8": "ISO/IEC 27559:2022, clause 8: identifiability (quantify, test adversarially, mitigate, re-evaluate)",
+    "standards.27559_9": "ISO/IEC 27559:2022, clause 9: governance (roles, monitoring, incidents)",
+    "standards.24745_unlinkability": "ISO/IEC 24745:2022, unlinkability: linking recordings to a person, and to each other",
+    "standards.24745_irreversibility": "ISO/IEC 24745:2022, irreversibility: undoing the anonymization",
+    "standards.30136_success": "ISO/IEC 30136:2018, attack success: Linkability, per attacker and recipient",
+    "standards.30136_leakage": "ISO/IEC 30136:2018, information leakage: information disclosed",
+    "intruder.title": "Motivated intruder test",
+    "intruder.note": "A checklist after the guidance of the Information Commissioner's Office on anonymization (28 March 2025): somebody "
+    "who is reasonably competent, has no prior knowledge, and uses what is public. What this run says is filled in.",
+    "intruder.item": "question",
+    "intruder.run": "what this run says",
+    "intruder.answer": "answer, by whom, when",
+    "intruder.means": "What may the intruder be assumed to have?",
+    "intruder.recordings": "Which recordings of the people are public (talks, videos, voice messages)?",
+    "intruder.anonymizer": "Is the anonymizer public, or can it be bought?",
+    "intruder.words": "Could what is said, or who is mentioned, identify people to those who know them?",
+    "intruder.words_not_tested": "The spoken words and background sounds were not tested.",
+    "intruder.attempts": "Which attempts were made, and with which outcome?",
+    "intruder.independent": "Were further attempts made by somebody who did not prepare the release?",
+    "intruder.repeat": "When is the test repeated?",
     # --- the decision to sign
     "sign.note": "Measurements would support one option or speak against another; they do not decide. Nothing is ticked in "
     "advance. This is the one place to sign: the rest of the report is its evidence.",

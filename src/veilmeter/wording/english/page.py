@@ -485,10 +485,6 @@ ANONYMIZED_BY_ATTACKERS = {
 }
 
 
-def linking_note(point: Estimate) -> str:
-    return f"Recordings linked to the right person{where(point)}."
-
-
 def attacker_method(about: str, extractor: str) -> str:
     """The attacker's method, with the further extractor, if any."""
     return f"{about}; it uses the extractor {extractor}" if extractor else about

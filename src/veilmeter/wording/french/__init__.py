@@ -1,0 +1,1 @@
+"""The French texts of the annex; sentences of findings are English."""

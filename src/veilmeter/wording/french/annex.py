@@ -1,0 +1,249 @@
+"""The annex for the file in French: the same keys as `wording.english.annex`."""
+
+from __future__ import annotations
+
+TEXTS = {
+    "language.note": "Les phrases qui décrivent les mesures sont reprises en anglais de results.json ; les titres, les rubriques et "
+    "les explications sont en français.",
+    "annex.title": "Annexe au dossier",
+    "annex.note": "Rubriques d'un rapport d'anonymisation ou d'une analyse d'impact relative à la protection des données, remplies à "
+    "partir des résultats. Ce sont des mesures, pas un avis juridique.",
+    "criterion.linking": "Relier des enregistrements à une personne (avis 05/2014 : corrélation ; lignes directrices 02/2026, projet : "
+    "No Linkage)",
+    "criterion.singling_out": "Isoler une personne (avis 05/2014 : individualisation ; lignes directrices 02/2026, projet : No Record "
+    "Isolation)",
+    "criterion.inference": "Déduire des attributs (avis 05/2014 : inférence ; lignes directrices 02/2026, projet : No Inference)",
+    "criterion.disclosure": "Information divulguée",
+    "criterion.inversion": "Inverser l'anonymisation",
+    "criterion.distinctiveness": "Voix distinctes entre elles",
+    "attack.linking": "l'attaquant compare chaque enregistrement anonymisé à des enregistrements de personnes connues et nomme la "
+    "personne la plus semblable.",
+    "attack.singling_out": "l'attaquant cherche une règle sur les voix qui ne convient qu'à une seule personne des données, même sans "
+    "savoir qui elle est.",
+    "attack.disclosure": "l'attaquant compare deux enregistrements et prend leur ressemblance pour un indice qu'ils sont ou non de la "
+    "même personne.",
+    "attack.inversion": "l'attaquant apprend à inverser l'anonymiseur à partir d'enregistrements connus sous les deux formes, ou de "
+    "deux ensembles non appariés.",
+    "attack.inference": "l'attaquant devine des attributs du locuteur à partir de la voix anonymisée.",
+    "level.low": "proche du hasard",
+    "level.raised": "accru",
+    "level.high": "élevé",
+    "level.unknown": "inconnu",
+    "level.missing": "non mesuré",
+    # --- chapitres
+    "controller.title": "Responsable du traitement et base juridique",
+    "release.title": "La diffusion",
+    "likelihood.title": "Vraisemblance et gravité par critère",
+    "attackers.title": "Vraisemblance et gravité par attaquant",
+    "limit.title": "Limite du risque",
+    "method.title": "Méthode",
+    "reliance.title": "Fiabilité",
+    "residual.title": "Risque résiduel",
+    "mitigations.title": "Mesures d'atténuation",
+    "lawyer.title": "Questions ouvertes pour un juriste",
+    "review.title": "Avis, révision et incidents",
+    "sign.title": "Décision à signer",
+    # --- rubriques remplies par le responsable
+    "entry.controller": "Responsable du traitement",
+    "entry.contact": "Contact",
+    "entry.purpose": "Finalité de la diffusion",
+    "entry.form": "Forme de la diffusion",
+    "entry.legal_basis": "Base juridique (anonymiser est aussi un traitement)",
+    "entry.article_9": "Catégories particulières de données (RGPD, article 9)",
+    "entry.people": "Catégories de personnes (patients, mineurs, personnel)",
+    "entry.third_countries": "Pays tiers et garanties des transferts",
+    "entry.retention": "Durée de conservation de la parole d'origine et de la parole diffusée",
+    "entry.safeguards": "Garanties en plus de l'anonymisation (contrats, accès, effacement)",
+    "entry.necessity": "Nécessité et proportionnalité",
+    "entry.route": "Voie (lignes directrices 02/2026, projet)",
+    "entry.severity": "Gravité pour les personnes concernées",
+    "entry.likelihood": "Vraisemblance selon le responsable du traitement",
+    "entry.scale": "Échelle de gravité et de vraisemblance",
+    "entry.officer": "Délégué à la protection des données",
+    "entry.advice": "Avis du délégué à la protection des données",
+    "entry.consultation": "Consultation préalable d'une autorité (RGPD, article 36)",
+    "entry.decided_by": "Décidé par",
+    "entry.review_date": "À réévaluer avant le",
+    "entry.review_triggers": "Événements qui avancent la réévaluation",
+    "entry.incidents": "Si une personne est reconnue : qui est prévenu, qui agit",
+    # --- la diffusion
+    "release.what": "Ce qui serait diffusé",
+    "release.amount": "Personnes et enregistrements",
+    "release.assessed": "Évalué",
+    "release.anonymizer": "Anonymiseur et version",
+    "release.recipients": "Destinataires",
+    # --- destinataires
+    "recipients.title": "Destinataires",
+    "recipients.declared": "Destinataires déclarés par le responsable du traitement. Qu'une personne soit identifiable dépend de qui "
+    "détient les données (CJUE, C-413/23 P, CEPD c. CRU, 4 septembre 2025). Un chiffre dit combien de fois sur 100 réussit "
+    "l'attaquant le plus fort que le destinataire pourrait être, avec son intervalle à 95 %.",
+    "recipients.assumed": "Aucun destinataire n'a été déclaré. Voici des rôles que nomment les recommandations sur l'anonymisation, "
+    "chacun avec ce qu'on peut supposer qu'il possède ; veuillez les remplacer par les destinataires réels. Un chiffre dit combien de "
+    "fois sur 100 réussit l'attaquant le plus fort que le destinataire pourrait être, avec son intervalle à 95 %.",
+    "recipients.route_": "Voie (lignes directrices 02/2026 du CEPD, projet soumis à consultation publique) : non indiquée. La première "
+    "ligne est la voie simplifiée, qui suppose l'attaquant le plus fort ; les lignes suivantes sont la voie contextuelle.",
+    "recipients.route_simplified": "Voie simplifiée (lignes directrices 02/2026 du CEPD, projet soumis à consultation publique) : on "
+    "suppose l'attaquant le plus fort. Il s'ensuit que la première ligne vaut pour tous les destinataires, et que ce qui manque à un "
+    "destinataire n'est pas un argument ; les autres lignes sont indicatives. Si un critère n'est pas rempli, le projet demande une "
+    "analyse plus poussée. Les attaquants non exécutés sont une lacune de cette voie.",
+    "recipients.route_contextual": "Voie contextuelle (lignes directrices 02/2026 du CEPD, projet soumis à consultation publique) : "
+    "chaque destinataire compte avec ce qu'il peut avoir. Il s'ensuit que toute lacune d'un destinataire est une affirmation à "
+    "documenter et à revoir, que les contrats complètent sans la remplacer ; les chiffres ne valent que pour ces destinataires, si bien "
+    "qu'un destinataire qui obtient davantage ou transmet la parole doit être réévalué. La première ligne est l'attaquant le plus "
+    "fort, pour comparaison.",
+    "recipients.recipient": "destinataire",
+    "recipients.has": "ce qu'il a, et les attaquants exécutés pour lui",
+    "recipients.means": "{has}. Attaquants : {attackers}.",
+    "recipients.original_speech": "parole d'origine",
+    "recipients.anonymizer": "l'anonymiseur",
+    "recipients.labels": "étiquettes",
+    "recipients.pseudonyms": "pseudonymes",
+    "recipients.candidates": "{count} candidats",
+    "recipients.nothing": "rien que la diffusion",
+    "recipients.linking": "{level} : {figure} sur 100 ; hasard {guessing} ({attacker} ; {candidates} candidats ; enregistrements "
+    "réunis : {length})",
+    "recipients.linking_model": "{level} : {figure} sur 100 selon un modèle ; hasard {guessing} ({attacker} ; {candidates} candidats ; "
+    "enregistrements réunis : {length})",
+    "recipients.linking_unknown": "inconnu pour {candidates} candidats : trop peu de personnes évaluées",
+    "recipients.singling_out": "{level} : {figure} sur 100 de plus qu'une règle faite sans connaître personne ({attacker})",
+    "recipients.inference": "{level} : {figure} sur 100 ; hasard {guessing}",
+    "recipients.none": "non exécuté pour ce destinataire",
+    "recipients.no_attacker": "aucun",
+    "recipients.not_run": "Non exécuté, alors que ces destinataires le pourraient : {attackers} ({names}).",
+    "recipients.no_inference": "L'inférence d'attributs a été exécutée avec de la parole anonymisée d'autres personnes pour apprendre. "
+    "Les destinataires sans l'anonymiseur ni étiquettes ne l'ont pas ; pour eux, elle n'a pas été exécutée.",
+    "recipients.nobody": "{name} : aucun des attaquants exécutés ne se contente de ce que ce destinataire possède. Rien n'a été testé "
+    "pour lui, ce qui ne veut pas dire que personne ne peut être reconnu.",
+    "recipients.more_candidates": "{name} : a {candidates} candidats, mais {most} au plus ont été exécutés. Au-delà, le chiffre est "
+    "l'estimation d'un modèle.",
+    "recipients.fewer_candidates": "{name} : a {candidates} candidats, mais la liste la plus courte exécutée en a {least}. Avec moins "
+    "de candidats, reconnaître quelqu'un est plus facile ; le chiffre est interpolé.",
+    "recipients.pseudonyms_not_run": "{name} : voit quels enregistrements sont d'une même personne, mais aucun attaquant exécuté n'a "
+    "réuni plusieurs enregistrements. Évaluez avec --lengths 1,3 ou plus, ou avec l'attaquant adaptive-pseudonyms.",
+    "recipients.joins_anyway": "{name} : est déclaré sans pseudonymes, mais des enregistrements diffusés d'une même personne ont été "
+    "reliés entre eux. Il compte comme un destinataire qui peut les réunir.",
+    "recipients.released_run": "{name} : a l'anonymiseur, mais les attaquants ont pris la diffusion elle-même sans l'exécuter à "
+    "nouveau. S'il tire les voix au hasard, ce n'est pas ce que le destinataire obtiendrait.",
+    "recipients.anonymizer_not_run": "{name} : sait ce que l'anonymiseur fait de la parole, mais aucun attaquant exécuté ne s'en sert.",
+    "recipients.attackers_of_nobody": "Attaquants exécutés qu'aucun destinataire déclaré ne pourrait être : {attackers}. Veuillez "
+    "indiquer pourquoi personne ne peut obtenir ce qu'il leur faut.",
+    "recipients.other_list": "La première page compte avec {candidates} candidats, ce qu'aucun destinataire déclaré ne possède.",
+    "cast.controller": "Responsable du traitement",
+    "cast.contractual_recipient": "Destinataire sous contrat",
+    "cast.motivated_intruder": "Intrus motivé",
+    "cast.insider": "Initié, par exemple un employé malveillant",
+    "cast.public": "Le public",
+    "cast.anybody": "Quiconque : l'attaquant le plus fort",
+    # --- inférence avec contrôle
+    "inference.title": "Inférence avec contrôle",
+    "inference.note": "Ce que les enregistrements d'une personne permettent de déduire au-delà de ce qu'on déduit sans eux. Le contrôle "
+    "est la même déduction à partir des enregistrements d'une autre personne ; le risque est la part de ce qu'il laisse ouvert que les "
+    "enregistrements de la personne tranchent (le risque d'anonymeter). Les attributs qui n'ont pas pu être déduits figurent sous le "
+    "risque résiduel.",
+    "inference.attribute": "attribut",
+    "inference.with": "juste avec les enregistrements, sur 100",
+    "inference.without": "juste sans eux (contrôle, et 90 % de ses tirages)",
+    "inference.beyond": "risque au-delà du contrôle, en %",
+    "inference.original": "juste à partir de la parole d'origine",
+    "inference.combined": "Tous les attributs qui ne changent pas chez une personne, réunis tels que déduits : {combinations} "
+    "combinaisons pour {people} personnes ; {alone} personnes sont seules avec la leur, et pour {right} d'entre elles tous les "
+    "attributs déduits sont justes.",
+    "inference.combined_one": "Moins de deux attributs qui ne changent pas chez une personne ont été déduits, si bien que leurs "
+    "combinaisons n'ont pas été comptées.",
+    # --- vraisemblance et gravité
+    "likelihood.note": "La vraisemblance est celle de l'attaquant le plus fort exécuté, avec son intervalle à 95 %.",
+    "likelihood.criterion": "critère",
+    "likelihood.attack": "attaque",
+    "likelihood.likelihood": "vraisemblance",
+    "likelihood.severity": "gravité pour les personnes concernées",
+    "attackers.attacker": "attaquant",
+    "attackers.effort": "ce qu'il faut",
+    "attackers.note": "Enregistrements reliés à la bonne personne : {candidates} candidats, enregistrements réunis : {length}.",
+    "attackers.cost": "ce qu'il a fallu ici",
+    "attackers.took": "{seconds} secondes de processeur ; {enrollment} enregistrements connus et {trials} diffusés",
+    "attackers.used": "{enrollment} enregistrements connus et {trials} diffusés ; temps de processeur non relevé",
+    "attackers.cost_note": "Les moyens raisonnablement susceptibles d'être utilisés sont une question de coût, de temps et de "
+    "technique (RGPD, considérant 26). Le temps de processeur est celui de l'attaque et de sa mesure sur cette machine, sans "
+    "l'extraction des voix et sans l'exécution de l'anonymiseur. Les attaques deviennent moins chères.",
+    "attackers.margin": "Marge pour de meilleurs attaquants : le plus fort des attaquants publiés ({paper}) relie {found} "
+    "enregistrements sur 100, le plus fort exécuté ici ({best}) {more}. Ce que de meilleures méthodes ont ajouté jusqu'ici, d'autres "
+    "peuvent l'ajouter encore.",
+    "attackers.no_margin": "Marge pour de meilleurs attaquants : aucun attaquant exécuté ici ne relie plus que le plus fort des "
+    "attaquants publiés ({paper}, {found} enregistrements sur 100). Cela ne borne pas ce que trouveront de futurs attaquants. Pour "
+    "voir ce que les attaquants ont gagné depuis une évaluation antérieure, comparez les deux.",
+    "attackers.severity": "gravité, si cet attaquant est réaliste",
+    "attackers.not_measured": "non mesuré",
+    "limit.none": "Aucune limite n'a été choisie pour cette évaluation. Les recommandations d'un régulateur peuvent en nommer une : "
+    "celles de l'Agence européenne des médicaments sur la politique 0070 (EMA/90915/2016) et de Santé Canada sur la diffusion publique "
+    "de renseignements cliniques travaillent avec une probabilité de 9 % pour la diffusion publique de rapports cliniques. Il faut "
+    "justifier que ce chiffre convienne à des enregistrements de voix.",
+    "residual.note": "Le risque qui demeure pour les personnes concernées, du fait des attaquants exécutés et de ce qui n'a pas été "
+    "testé. Gravité et vraisemblance sont appréciées par le responsable du traitement, pas par la mesure.",
+    "residual.scale": "{scale} (échelle de la méthode PIA de la CNIL)",
+    "residual.not_tested": "Non testé : {reason}",
+    "reliance.not_checked": "Non vérifié : {check}. {reason}",
+    "mitigations.note": "Tirées des résultats par des règles fixes ; veuillez indiquer lesquelles sont prises.",
+    "mitigations.measure": "mesure",
+    "mitigations.why": "raison",
+    "mitigations.taken": "prise ? pour quand, par qui",
+    # --- méthode
+    "method.text": "{searched} parmi {enrolled} personnes connues ; leurs enregistrements ont été répartis entre référence et essais "
+    "({split}). {training}Un intervalle à 95 % montre de combien le chiffre varierait avec d'autres personnes. La partie technique "
+    "définit chaque mesure ; results.json contient chaque nombre et ce qu'il faut pour répéter l'évaluation.",
+    "method.person": "1 personne a été recherchée",
+    "method.people": "{count} personnes ont été recherchées",
+    "method.cross-validation by speaker": "Les attaquants qui apprennent ont été entraînés sur d'autres personnes que celles qu'ils "
+    "cherchaient. ",
+    "method.separate corpus": "Les attaquants qui apprennent ont été entraînés sur d'autres enregistrements. ",
+    # --- renvois, dans le modèle pour les autorités
+    "standards.title": "Renvois aux normes",
+    "standards.note": "Où ce dossier répond aux articles et aux termes des normes ISO/IEC 27559:2022, ISO/IEC 24745:2022 et ISO/IEC "
+    "30136:2018. C'est un guide de lecture, pas une déclaration de conformité.",
+    "standards.clause": "article ou terme",
+    "standards.chapters": "chapitres de ce dossier",
+    "standards.27559_6": "ISO/IEC 27559:2022, article 6 : contexte (menaces, motifs, transparence, préjudice)",
+    "standards.27559_7": "ISO/IEC 27559:2022, article 7 : données (personnes, attributs, modélisation des attaques, population ou "
+    "échantillon)",
+    "standards.27559_8": "ISO/IEC 27559:2022, article 8 : identifiabilité (quantifier, éprouver par l'attaque, atténuer, réévaluer)",
+    "standards.27559_9": "ISO/IEC 27559:2022, article 9 : gouvernance (rôles, surveillance, incidents)",
+    "standards.24745_unlinkability": "ISO/IEC 24745:2022, non-associabilité : relier des enregistrements à une personne, et entre eux",
+    "standards.24745_irreversibility": "ISO/IEC 24745:2022, irréversibilité : inverser l'anonymisation",
+    "standards.30136_success": "ISO/IEC 30136:2018, succès des attaques : Linkability, par attaquant et par destinataire",
+    "standards.30136_leakage": "ISO/IEC 30136:2018, fuite d'information : information divulguée",
+    "intruder.title": "Test de l'intrus motivé",
+    "intruder.note": "Liste de contrôle d'après les recommandations de l'Information Commissioner's Office sur l'anonymisation (28 mars "
+    "2025) : quelqu'un de raisonnablement compétent, sans connaissance préalable, qui se sert de ce qui est public. Ce que dit cette "
+    "évaluation est rempli.",
+    "intruder.item": "question",
+    "intruder.run": "ce que dit cette évaluation",
+    "intruder.answer": "réponse, par qui, quand",
+    "intruder.means": "Que peut-on supposer que l'intrus possède ?",
+    "intruder.recordings": "Quels enregistrements des personnes sont publics (exposés, vidéos, messages vocaux) ?",
+    "intruder.anonymizer": "L'anonymiseur est-il public, ou peut-on l'acheter ?",
+    "intruder.words": "Ce qui est dit, ou qui est mentionné, pourrait-il identifier des personnes pour leurs proches ?",
+    "intruder.words_not_tested": "Les mots prononcés et les bruits de fond n'ont pas été testés.",
+    "intruder.attempts": "Quelles tentatives ont été faites, et avec quel résultat ?",
+    "intruder.independent": "D'autres tentatives ont-elles été faites par quelqu'un qui n'a pas préparé la diffusion ?",
+    "intruder.repeat": "Quand le test est-il répété ?",
+    # --- décision à signer
+    "sign.note": "Les mesures appuieraient une option ou parleraient contre une autre ; elles ne décident pas. Rien n'est coché "
+    "d'avance. C'est le seul endroit à signer : le reste du rapport en est la preuve.",
+    "sign.entry": "rubrique",
+    "sign.remarks": "remarques, nom, date, signature",
+    "sign.question": "Question",
+    "sign.ask": "Ces enregistrements peuvent-ils être remis aux destinataires nommés dans l'annexe, et à quel titre ?",
+    "sign.option_1": "Partager ; considéré comme anonyme pour ce destinataire, pour les raisons données ici",
+    "sign.option_2": "Partager comme données à caractère personnel, sous contrat",
+    "sign.option_3": "Ne pas partager",
+    "sign.option_4": "Tester davantage avant de décider",
+    "sign.no_limit": "Aucune limite n'a été choisie pour cette évaluation.",
+    "sign.assessed_by": "Évalué par",
+    "sign.version": "Version de ce document",
+    "sign.digest": "SHA-256 de results.json",
+    "fill_in": "Cliquez ici pour remplir.",
+    # --- fichier pour l'outil PIA
+    "pia.processing": "Diffusion d'enregistrements de parole anonymisés",
+    "pia.data": "Enregistrements de parole anonymisés : ce qui reste des voix, et ce qui est dit.",
+    "pia.measure": "Anonymisation de la voix",
+    "pia.likelihood": "Ce sont des mesures. Veuillez apprécier gravité et vraisemblance sur l'échelle de votre organisme.",
+}  # fmt: skip
