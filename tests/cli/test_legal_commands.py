@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from veilmeter.cli.main import app
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
 
@@ -215,3 +218,20 @@ def test_distractors_are_further_enrolled_people(folder, tmp_path):
     both = run("linkability", "--enroll", folder / "enroll.npz", *test, "--distractors", tmp_path / "further.npz")
     assert both.returncode == 2
     assert "'s30' is a distractor and enrolled, and so are 29 more" in both.stderr
+
+
+def test_vectors_of_another_extractor_are_doubted(tmp_path: Path) -> None:
+    """In the other extractor's space nobody is nearest to themselves."""
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(20, 32))
+    spoken = np.repeat(np.arange(20), 4)
+    voices = (base[spoken] + 0.3 * rng.normal(size=(80, 32))).astype(np.float32)
+    for name, vectors in (("one", voices), ("same", voices + 0.1), ("other", -voices)):
+        ids = [f"u{number}" for number in range(80)]
+        write_embeddings(Embeddings(vectors, ids, [f"s{person}" for person in spoken]), tmp_path / f"{name}.npz")
+    for test, doubted in (("same", False), ("other", True)):
+        files = ["--enroll", str(tmp_path / "one.npz"), "--test", str(tmp_path / f"{test}.npz")]
+        done = CliRunner().invoke(app, ["linkability", *files, "--no-intervals", "--json"])
+        assert done.exit_code == 0
+        codes = [found["code"] for found in json.loads(done.stdout)["warnings"]]
+        assert ("linked_below_chance" in codes) is doubted

@@ -110,6 +110,9 @@ def command(given: Given) -> None:
         for utterances in lengths:
             link = count_links(people, tested, length=utterances, progress=progress, **drawn)
             warnings += short_speakers(_short(link, people.names, tested.names), utterances, utterances)
+            pair = link.estimate(2)
+            if pair.interval is not None and pair.null is not None and pair.interval[1] < pair.null:
+                warnings.append(warning("linked_below_chance", linked=pair))
             points = {"linkability": link.estimates(steps, intervals=options.intervals)}
             points["one_minus_eer"] = one_minus_eer(
                 people, tested, steps, length=utterances, intervals=options.intervals, engine=engine, **drawn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Reference
 from veilmeter.wording.catalog import Catalog, shown
 from veilmeter.wording.numbers import capitalize, listing
@@ -192,6 +193,16 @@ def _option_without_effect(option: str, reason: str, given: Reference | None = N
 WORDS.say("fewer_resamples", "--resamples {asked}: the figures per speaker use {drawn}.")
 WORDS.say("one_target_speaker", "All target trials are of one speaker: no interval over people can be given.")
 WORDS.say("few_speakers", "Only {count:speaker}: the intervals are wide and approximate.")
+
+
+@WORDS.words("linked_below_chance")
+def _linked_below_chance(linked: Estimate) -> str:
+    return (
+        f"Recordings are linked less often than by guessing ({linked.format_value()} among 2 people): do both sets of "
+        "vectors come from the same extractor?"
+    )
+
+
 WORDS.say("few_enrolled", "Only {count:person/people} enrolled: extrapolation is reliable from some hundreds on.")
 WORDS.say("few_target_trials", "D_sys is not meaningful: it is 0 by definition with fewer than {needed} target trials.")
 WORDS.say(
