@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 pytest.importorskip("soundfile")
 
 from veilmeter.assessment import Assessment, assess
 from veilmeter.assessment.extraction import embed_texts, texts_of
 from veilmeter.assessment.run import run_assessment
+from veilmeter.cli.main import app
 from veilmeter.core.engine import Here
 from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import read_corpus
@@ -174,3 +176,23 @@ def test_a_recognizer_is_heard_once(speech: Path) -> None:
     assert heard[0] == (36, 36)
     np.testing.assert_array_equal(style.vectors[0], style_features("one two"))
     assert facts["dimension"] == first.dimension
+
+
+def test_the_command_may_end_at_the_first_verdict_and_goes_on_later(speech: Path) -> None:
+    (speech / "noise.py").write_text("import numpy as np\ndef hear(samples):\n    return samples[:8]\n")
+    words = [
+        "assess", "--original", speech / "original", "--anonymized", speech / "anonymized", "--extractor",
+        f"{speech / 'noise.py'}:hear", f"words:{speech / 'text'}", "--attackers", "ignorant", "--lengths", 1,
+        "--no-intervals", "--measures", "scores", "linkability", "--jobs", 1, "--no-utility",
+    ]  # fmt: skip
+    first = CliRunner().invoke(app, [*map(str, words), "--out", str(speech / "run"), "--no-wait"])
+    assert first.exit_code == 0, first.output
+    assert "Preliminary. The same command without --no-wait measures the rest:" in first.stdout
+    assert read_results(speech / "run").pending
+    assert "Preliminary" in (speech / "run" / "report.html").read_text()
+    gated = CliRunner().invoke(app, ["gate", str(speech / "run"), "--trustworthy"])
+    assert isinstance(gated.exception, InputError)
+    later = CliRunner().invoke(app, [*map(str, words), "--out", str(speech / "run")])
+    assert later.exit_code == 0, later.output
+    assert not read_results(speech / "run").pending
+    assert "Preliminary" not in (speech / "run" / "report.html").read_text()
