@@ -96,12 +96,16 @@ class Page:
     def sign(self, point: Estimate) -> Estimate:
         return point.sign(**self.signed)
 
+    def _point(self, point: Estimate) -> dict[str, Any]:
+        form = {key: value for key, value in point.to_json().items() if key != "signature"}
+        return form | ({"signature": self.sign(point).signature} if self.signatures else {})
+
     def to_json(self) -> dict[str, Any]:
         return {
             "estimates": {
-                name: self.sign(measured).to_json()
+                name: self._point(measured)
                 if isinstance(measured, Estimate)
-                else [self.sign(point).to_json() for point in measured]
+                else [self._point(point) for point in measured]
                 for name, measured in self.estimates.items()
             },
             **{key: plain(value) for key, value in self.more.items()},
