@@ -194,6 +194,12 @@ def test_each_person_and_the_population_say_how(folder):
         assert all(point["method"] and point["null"] is not None for point in curve)
 
 
+def without_signatures(page):
+    """The estimates without what names the files they come from."""
+    curves = page["estimates"].items()
+    return {name: [{**point, "signature": None} for point in curve] for name, curve in curves}
+
+
 def test_distractors_are_further_enrolled_people(folder, tmp_path):
     """The same as an enrollment that holds them; their attributes count."""
     x = voices()
@@ -211,7 +217,7 @@ def test_distractors_are_further_enrolled_people(folder, tmp_path):
             command, "--enroll", tmp_path / "people.npz", *test, "--speakers", sizes,
             "--distractors", tmp_path / "further.npz",
         )  # fmt: skip
-        assert parts["estimates"] == whole["estimates"]
+        assert without_signatures(parts) == without_signatures(whole)
         assert parts["inputs"]["distractors"][0]["speakers"] == 30
     alone = found("linkability", "--enroll", tmp_path / "people.npz", *test, "--speakers", 30)
     assert alone["estimates"]["linkability"][0]["n"]["impostors"] == 29

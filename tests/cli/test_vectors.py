@@ -62,10 +62,17 @@ def words(command: str, files: dict[str, Path], first: str, second: str) -> list
             *MORE.get(command, ())]  # fmt: skip
 
 
+def without_signatures(page: Any) -> Any:
+    """The estimates without what names the files they come from."""
+    listed = {name: curve if isinstance(curve, list) else [curve] for name, curve in page["estimates"].items()}
+    return {name: [{**point, "signature": None} for point in curve] for name, curve in listed.items()}
+
+
 @pytest.mark.parametrize("command", ROLES)
 def test_the_rest_is_as_if_the_broken_ones_were_not_there(command: str, files: dict[str, Path]) -> None:
     page = run(*words(command, files, "broken", "broken"))
-    assert page["estimates"] == run(*words(command, files, "fewer", "fewer"))["estimates"]
+    fewer = run(*words(command, files, "fewer", "fewer"))
+    assert without_signatures(page) == without_signatures(fewer)
     said = [warning["text"] for warning in page["warnings"] if warning["code"] == "vectors_left_out"]
     for side in "ab":
         assert any(f"broken-{side}.npz" in line and "s1-1" in line for line in said), said
