@@ -468,7 +468,7 @@ def pia(results: Results, decision: Decision, created: str = "") -> dict[str, An
             "created_at": at,
             "updated_at": at,
         },
-        "answers": [*_answers(file, likelihood, at), *_stated_answers(file, at)],
+        "answers": [*_answers(file, likelihood, at), *_answers_of_entries(file, at)],
         "measures": [
             {
                 "id": 1,
@@ -497,7 +497,7 @@ _ENTRIES = {
 _SEVERITY = 325
 
 
-def _stated_answers(file: File, at: str) -> list[dict[str, Any]]:
+def _answers_of_entries(file: File, at: str) -> list[dict[str, Any]]:
     """Only what was stated. A rating on the tool's own scale is its gauge, from 1 to 4."""
     answers = []
     for question, names in _ENTRIES.items():
