@@ -158,9 +158,9 @@ def call_exactly(line: str) -> tuple[int, str]:
 
 
 def runnable(line: str) -> bool:
-    """Whether everything it names can be there: no DATA, CORPUS, RUN, '...', and not too long."""
+    """Whether everything it names can be there: no DATA, CORPUS, RUN, '...', no GPU, and not too long."""
     words = shlex.split(line)
-    if words[0] != "veilmeter" or words[1] in NOT_RUN or "--help" in words or "--cluster" in words:
+    if words[0] != "veilmeter" or words[1] in NOT_RUN or {"--help", "--cluster", "cuda"} & set(words):
         return False
     return not any(re.match(r"[A-Z]{3,}", word) or "..." in word or "xvector-pool" in word for word in words[2:])
 
@@ -268,7 +268,8 @@ def test_every_command_is_documented() -> None:
 
 def test_every_measure_is_documented() -> None:
     text = (ROOT / "docs" / "reference" / "measures.md").read_text(encoding="utf-8")
-    assert [name for name in MEASURES if f"`{name}`" not in text] == []
+    own = [name for name in MEASURES if name not in MEASURES.admitted]  # other tests bring their own
+    assert [name for name in own if f"`{name}`" not in text] == []
     assert table() in text  # python tools/measure_table.py writes it
 
 
