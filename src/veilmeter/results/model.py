@@ -78,7 +78,7 @@ class LinkedPerson:
     named: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AttackerResult:
     """One attacker: what it has, how it compared, what it found.
 
@@ -108,6 +108,9 @@ class AttackerResult:
     det: Mapping[str, Sequence[float]] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"AttackerResult({self.name}: {len(self.estimates)} estimates)"
+
     @property
     def is_attack(self) -> bool:
         return self.name != BASELINE
@@ -121,7 +124,7 @@ class AttackerResult:
         return f"<p><b>{html.escape(self.name)}</b>: {html.escape(self.about)}</p>{self.estimates._repr_html_()}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Part:
     """Measurements beside the attackers: similarity, zebra, inversion, inference, sessions, runs, utility, and
     whatever a registered family of measures adds.
@@ -136,6 +139,9 @@ class Part:
     by: Mapping[str, Mapping[str, Estimates]] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Part({self.name}: {len(self.estimates)} estimates)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
