@@ -38,8 +38,9 @@ def command(given: Given) -> None:
     nothing could be done or, with --strict, as soon as one can't be used.
 
     Extractors of the voice: campplus, ge2e, ecapa, eres2net, resnet34, onnx:FILE, and wavlm:FOLDER or
-    wavlm:FOLDER:LAYER (a WavLM, wav2vec 2.0 or HuBERT model). Of words and rhythm: words, word-style, word-meaning,
-    rhythm, rhythm-level-free, durations. Your own: module:function or file.py:function.
+    wavlm:FOLDER:LAYER (a WavLM, wav2vec 2.0 or HuBERT model). Of a recognizer: whisper:LAYER (0 to 6). Of words and
+    rhythm: words, word-style, word-meaning, rhythm, rhythm-level-free, durations. Your own: module:function or
+    file.py:function.
 
     Examples:
 

@@ -60,6 +60,7 @@ EXTRACTORS: Registry[Any] = Registry(
         "ecapa": "veilmeter.speech.extractors.published:load_ecapa",
         "eres2net": "veilmeter.speech.extractors.published:load_eres2net",
         "resnet34": "veilmeter.speech.extractors.published:load_resnet34",
+        "whisper": "veilmeter.speech.extractors.whisper:WhisperExtractor",
         # These measure words and manner, not the voice.
         "words": "veilmeter.speech.extractors.words:load_words",
         "word-style": "veilmeter.speech.extractors.words:load_word_style",
@@ -73,6 +74,7 @@ EXTRACTORS: Registry[Any] = Registry(
         "onnx:FILE",
         "wavlm:FOLDER",
         "wavlm:FOLDER:LAYER",
+        "whisper:LAYER",
         "words:FILE",
         "words:corpus",
         "module:function",
@@ -170,8 +172,8 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
     A registered name (`campplus`, `ge2e`, ... come with veilmeter; their weights are fetched once, never with
     `offline`; other packages add theirs under the entry point group `veilmeter.extractors`); `onnx:FILE`, any model
     with the WeSpeaker interface; `wavlm:FOLDER` or `wavlm:FOLDER:LAYER`, a WavLM, wav2vec 2.0 or HuBERT model;
-    `campplus:FILE` or `module:function@FILE`, fine-tuned weights; `module:function` or `file.py:function`, your own: a
-    function of samples, or what makes an `Extractor`.
+    `whisper:LAYER`, a layer of the recognizer's encoder; `campplus:FILE` or `module:function@FILE`, fine-tuned weights;
+    `module:function` or `file.py:function`, your own: a function of samples, or what makes an `Extractor`.
     """
     if spec.startswith("onnx:"):
         from veilmeter.speech.extractors.onnx import load_onnx
@@ -181,6 +183,10 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
         from veilmeter.speech.extractors.wavlm import load_wavlm
 
         return load_wavlm(spec.removeprefix("wavlm:"))
+    if spec.startswith("whisper:"):
+        from veilmeter.speech.extractors.whisper import load_whisper
+
+        return load_whisper(spec.removeprefix("whisper:"), offline=offline)
     if spec.startswith(GIVEN_TEXTS):
         raise InputError(
             f"{spec}: given texts are used by `assess`, not extracted from a recording",

