@@ -13,7 +13,11 @@ DIRECTIONS = {"higher": "higher", "lower": "lower", "neither": "depends"}
 
 
 def table() -> str:
-    rows = [(entry.label, entry.meaning, DIRECTIONS[entry.better], entry.source) for entry in MEASURES.values()]
+    rows = [
+        (entry.label, entry.meaning, DIRECTIONS[entry.better], entry.source)
+        for entry in MEASURES.values()
+        if entry.name not in MEASURES.admitted
+    ]
     return HEAD + "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
 
 

@@ -13,7 +13,7 @@ from veilmeter.report.figures import style
 from veilmeter.report.figures.page import WIDE, Figure
 from veilmeter.report.rows import Row, row
 from veilmeter.results.model import Channel, ChannelPerson, Channels, Person, Results
-from veilmeter.results.people import channel_title, linked_among_all, shortest, text_floor
+from veilmeter.results.people import channel_title, links_among_all, shortest, text_floor
 from veilmeter.results.run_folder import Matrices
 from veilmeter.results.trust import HEARD
 from veilmeter.wording import sentence
@@ -265,7 +265,7 @@ def _kinds(channel: Channel) -> Iterator[tuple[str, tuple[Estimate | None, ...]]
 
 def _at_shortest(figures: Estimates, name: str) -> Estimate | None:
     if name == "linkability":
-        return linked_among_all(figures)
+        return links_among_all(figures)
     length = shortest(figures)
     return next((point for point in figures.points(name) if point.at.get("length", length) == length), None)
 

@@ -294,7 +294,7 @@ def _rare_values(results: Results) -> dict[str, dict[str, str]]:
         if found.kind == "value":
             add(found.attribute, found.id)
     by["attacker"] = by.get("attacker", set()) - set(results.attackers)  # a part may be divided by attackers
-    return {attribute: numbered(values - _COMMON_VALUES) for attribute, values in by.items()}
+    return {attribute: number_values(values - _COMMON_VALUES) for attribute, values in by.items()}
 
 
 # --- parts of the results
@@ -543,10 +543,10 @@ def pseudonyms(speakers: Iterable[str], key: bytes) -> dict[str, str]:
     return {speaker: f"P{number:0{width}d}" for number, speaker in enumerate(ids, 1)}
 
 
-def numbered(values: Iterable[str]) -> dict[str, str]:
+def number_values(values: Iterable[str]) -> dict[str, str]:
     """A number for every value, by which nobody takes it for a real one.
 
-    >>> numbered({"Welsh", "Scots"})
+    >>> number_values({"Welsh", "Scots"})
     {'Scots': '#1', 'Welsh': '#2'}
     """
     return {value: f"#{number}" for number, value in enumerate(sorted(values), 1)}

@@ -274,7 +274,7 @@ def check_gate(
         unsettled += [(finding,) for finding in baseline.untested]
     return Gate(
         limits=checks,
-        doubts=tuple(_failed_checks(results, checks, max_level) or _general_doubt(results)),
+        doubts=tuple(_failures(results, checks, max_level) or _general_doubt(results)),
         open_questions=tuple(unsettled),
         not_run=tuple(name for name in default_attackers() if name not in results.attackers),
         trustworthy=trustworthy,
@@ -289,7 +289,7 @@ def check_gate(
     )
 
 
-def _failed_checks(results: Results, limits: Sequence[LimitCheck], max_level: Level | None) -> list[Doubt]:
+def _failures(results: Results, limits: Sequence[LimitCheck], max_level: Level | None) -> list[Doubt]:
     """The failed checks; of a trustworthy alarm only those that take it back, unless a limit that holds reassures."""
     level_holds = max_level is not None and ORDER.index(results.verdict.level) <= ORDER.index(max_level)
     if not results.verdict.trustworthy or level_holds or any(limit.holds for limit in limits):

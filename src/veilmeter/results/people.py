@@ -348,13 +348,13 @@ def _strongest_words(channels: Channels | None) -> tuple[Channel, Estimate] | No
     """The channel of words that links most in original speech, and how much: among everybody, by one recording."""
     candidates = []
     for channel in () if channels is None else channels.channels:
-        linked = linked_among_all(channel.original) if channel.hears == WORDS else None
+        linked = links_among_all(channel.original) if channel.hears == WORDS else None
         if linked is not None:
             candidates.append((channel, linked))
     return max(candidates, key=lambda candidate: candidate[1].value, default=None)
 
 
-def linked_among_all(figures: Estimates) -> Estimate | None:
+def links_among_all(figures: Estimates) -> Estimate | None:
     """Linkability with the fewest recordings together, among as many people as there are."""
     length = shortest(figures)
     points = [point for point in figures.points("linkability") if point.at.get("length", length) == length]

@@ -241,7 +241,8 @@ class _Speaker:
         marked = words if "punctuation" in self._keep else phrase(words)
         table = self._synthesizer.table
         said = [
-            replace(word, phones=voices.known_phones(table, word.phones)) for word in self._pronouncer.pronounce(marked)
+            replace(word, phones=voices.filter_phones(table, word.phones))
+            for word in self._pronouncer.pronounce(marked)
         ]
         return [word for word in said if word.phones]
 

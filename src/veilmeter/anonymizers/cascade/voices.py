@@ -122,7 +122,7 @@ def _numbers(table: Mapping[str, int], phones: str) -> NDArray[np.int64]:
     return np.array([[0, *(table[phone] for phone in phones), 0]], np.int64)
 
 
-def known_phones(table: Mapping[str, int], phones: str) -> str:
+def filter_phones(table: Mapping[str, int], phones: str) -> str:
     return "".join(phone for phone in phones if phone in table)
 
 
