@@ -157,7 +157,7 @@ def test_a_seed_of_zero_wins_over_the_file_too(folder: Path, monkeypatch: pytest
     def stop(*, settings: Settings, **_: object) -> None:
         raise InputError(f"seed {settings.seed}, intervals {settings.intervals}")
 
-    monkeypatch.setattr("veilmeter.assessment.assess", stop)
+    monkeypatch.setattr("veilmeter.assessment.run.run_assessment", stop)
     file = folder / "seeded.toml"
     file.write_text((folder / "partly.toml").read_text() + "seed = 7\n")
     with pytest.raises(InputError, match="seed 7, intervals True"):
@@ -175,7 +175,7 @@ def test_a_seed_of_zero_wins_over_the_file_too(folder: Path, monkeypatch: pytest
         (["assess", "--scores", "ignorant", "--out", "y"], "which attacker"),
         (["gate", "nowhere", "--max", "eer=1"], "no results found"),
         (["gate", "RUN"], "no limit was given"),
-        (["compare", "nowhere"], "one run can't be compared"),
+        (["compare", "RUN"], "one run can't be compared"),
     ],
 )
 def test_mistakes(folder: Path, tmp_path: Path, words: list[str], message: str) -> None:

@@ -47,7 +47,9 @@ def test_transcribe_leaves_nothing_partial_after_going_on(
     code, _, err = command("transcribe", speech, tmp_path / "whole", *words, HEARD=str(log), PAUSE="0")
     assert code == 0, err
     before = len(log.read_text())
+    before_us = signal.signal(how, signal.SIG_DFL)  # nohup ignores it, and so would the command
     process = background("transcribe", speech, tmp_path / "out", *words, HEARD=str(log), PAUSE="0.4")
+    signal.signal(how, before_us)
     wait_for(lambda: len(log.read_text()) >= before + 3, process)
     process.send_signal(how)
     _, err = process.communicate(timeout=60)

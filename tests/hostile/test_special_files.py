@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from veilmeter.attacks.inversion.attack import load_map
-from veilmeter.core.engine import read_config
+from veilmeter.core.cluster import read_config
 from veilmeter.core.errors import InputError, MissingInput
 from veilmeter.core.files import open_input, read_input, read_input_json, read_input_text
 from veilmeter.core.options import read_options

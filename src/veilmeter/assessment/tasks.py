@@ -169,7 +169,7 @@ class Task:
 
 def _open_task(files: tuple[str, ...], fields: bytes) -> Task:
     load_files(files)
-    return Task(*pickle.loads(fields))  # what this program's own processes send each other
+    return Task(*pickle.loads(fields))  # made by this program, for its own processes
 
 
 Done = Mapping[TaskId, tuple[TaskResult, Arrays]]  # the results of tasks, in the order in which they were planned

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.attacker import BASELINE
+from veilmeter.attacks.attacker import BASELINE, Equipment
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Level, Reference, Value, group_references
 from veilmeter.metrics.scores.summary import BANDS
@@ -135,8 +135,8 @@ def strongest(results: Results) -> Case | None:
     most = max(map(_people, tried))
     tried = [case for case in tried if _people(case) == most]
     # The order of attackers in a file and the names of people, which are replaced where results are published, do not
-    # change the figure.
-    tried.sort(key=lambda case: (case.attacker, case.estimate.at.get("length", 1)))
+    # change the figure. Of several that are equally strong, the one that needs least is named.
+    tried.sort(key=lambda case: (_needs(results, case), case.attacker, case.estimate.at.get("length", 1)))
     found = [_links_by_person(results, case) for case in tried]
     speakers = list(dict.fromkeys(name for links in found for name in links))
     whole = [len(links) == len(speakers) for links in found]
@@ -153,6 +153,12 @@ def strongest(results: Results) -> Case | None:
     usual = tried[int(np.argmax(chosen))]
     value = usual.estimate.value if chosen.max() == chosen.sum() else float(linked[0] / linked[1])
     return usual if value == usual.estimate.value else replace(usual, estimate=_move(usual.estimate, value))
+
+
+def _needs(results: Results, case: Case) -> int:
+    """How many things this attacker has that anybody with original speech does not have."""
+    least = Equipment().to_json()
+    return sum(least.get(name) != value for name, value in results.attackers[case.attacker].has.items())
 
 
 def _links_by_person(results: Results, case: Case) -> dict[str, tuple[float, int]]:

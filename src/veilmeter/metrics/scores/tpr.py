@@ -108,7 +108,7 @@ def tpr_at_fpr(targets: ArrayLike, impostors: ArrayLike, fpr: float) -> float:
     >>> tpr_at_fpr([1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 2.0, 3.0], 0.25)
     50.0
     """
-    if not 0 < fpr < 1:
+    if not 0 < fpr <= 1:
         raise InputError(f"the false positive rate must lie between 0 and 1 (got {fpr:g})", fix="write 0.01 for 1 %")
     scores = SortedScores.from_arrays(targets, impostors)
     return Tpr(fpr).value(scores)

@@ -40,7 +40,7 @@ class Typesetting:
 
     Examples
     --------
-    >>> Typesetting("3.4in", font_size=8).width
+    >>> round(Typesetting("3.4in", font_size=8).width, 1)
     244.8
     """
 
