@@ -135,7 +135,15 @@ def test_a_run_says_what_it_is_and_names_nobody(
     runs: tuple[vm.Assessment, vm.Assessment, Path], tmp_path: Path
 ) -> None:
     weak = runs[0]
-    for thing in (weak, weak.results, weak.people, vm.compare(*runs[:2]), weak.attackers, weak.results.parts):
+    for thing in (
+        weak,
+        weak.results,
+        weak.people,
+        weak.verdict,
+        vm.compare(*runs[:2]),
+        weak.attackers,
+        weak.results.parts,
+    ):
         shown = repr(thing) + getattr(thing, "_repr_html_", str)()
         assert len(repr(thing)) < 1000
         assert not any(name in shown for name in NAMES)

@@ -310,7 +310,7 @@ class Chance:
     exposed_luck: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Verdict:
     """The verdict: the level of the worst case, and what is found in the order in which it is told.
 
@@ -323,6 +323,9 @@ class Verdict:
     headline: tuple[Finding, ...] = ()
     remarks: tuple[Finding, ...] = ()
     not_tested: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Verdict(level={self.level!r}, trustworthy={self.trustworthy}, {len(self.headline)} findings)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
