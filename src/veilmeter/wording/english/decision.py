@@ -333,8 +333,8 @@ def _no_reliable_system_better(systems: tuple[Reference, ...]) -> str:
     )
 
 
-WORDS.say("best_system_unfit", "That does not make it fit for release: people can still be found.")
-WORDS.say("no_system_fit", "None of these is fit for release: people can still be found.")
+WORDS.say("best_system_unfit", "That does not make it fit for release: a risk of being found remains.")
+WORDS.say("no_system_fit", "None of these is fit for release: a risk of being found remains.")
 
 
 @WORDS.words("systems_not_judged")
