@@ -11,7 +11,7 @@ from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.inference import LEAST_SPEAKERS
 from veilmeter.metrics.measure import MEASURES, SECTIONS, Measure, find_measure
-from veilmeter.results.criteria import D_ECE_MAX, linking_finding, same_point, strongest
+from veilmeter.results.criteria import D_ECE_MAX, same_point, strongest, tell_linking
 from veilmeter.results.model import Criterion, Results
 from veilmeter.results.trust import RELEASE
 from veilmeter.wording import sentence
@@ -116,14 +116,13 @@ def linking_of_all(results: Results) -> Criterion | None:
     worst, chosen = results.criteria.get("linking"), strongest(results)
     if worst is None or chosen is None:
         return worst
-    original = same_point(results, chosen)
     return replace(
         worst,
-        finding=linking_finding(worst.level, chosen.estimate, chosen.attacker, {}, original),
+        finding=tell_linking(results, chosen, worst.level),
         estimate=chosen.estimate,
         attacker=chosen.attacker,
         group={},
-        original=original,
+        original=same_point(results, chosen),
     )
 
 

@@ -204,13 +204,9 @@ def linking(results: Results) -> Criterion | None:
     if everybody is not None and _people(everybody) == _people(worst):
         worst = everybody  # one figure for one question, here and in the headline
     estimate = worst.estimate
-    luckiest = results.chance.best_link if results.chance is not None and not worst.group else None
     needed = needed_to_settle(results, estimate, suspects) if level == "unknown" else None
-    original = same_point(results, worst)
-    finding = linking_finding(level, estimate, worst.attacker, worst.group, original)
+    finding = tell_linking(results, worst, level)
     values: dict[str, Value] = dict(finding.values)
-    if luckiest is not None and not is_significant(estimate) and estimate.value <= luckiest:
-        values["luckiest"] = luckiest
     if level == "unknown":
         total = _total(results, estimate, suspects)
         values |= {"suspects": suspects, "total": total, "tried_once": _tried_once(results)}
@@ -222,9 +218,19 @@ def linking(results: Results) -> Criterion | None:
         estimate=estimate,
         attacker=worst.attacker,
         group=worst.group,
-        original=original,
+        original=same_point(results, worst),
         details={NEEDED: needed} if level == "unknown" else {},
     )
+
+
+def tell_linking(results: Results, case: Case, level: Level) -> Finding:
+    """How often this attacker links recordings, beside original speech and, where luck explains it, the luckiest."""
+    best_link = results.chance.best_link if results.chance is not None and not case.group else None
+    original = same_point(results, case)
+    finding = linking_finding(level, case.estimate, case.attacker, case.group, original)
+    if best_link is None or is_significant(case.estimate) or case.estimate.value > best_link:
+        return finding
+    return replace(finding, values={**finding.values, "luckiest": best_link})
 
 
 def linking_finding(

@@ -10,9 +10,8 @@ from veilmeter.core.findings import Finding, Level, Reference
 from veilmeter.results.criteria import (
     criteria,
     kept_attribute,
-    linking_finding,
-    same_point,
     strongest,
+    tell_linking,
     within_groups_of,
 )
 from veilmeter.results.levels import SEVERITY, worst_level
@@ -100,12 +99,7 @@ def _worst_case(results: Results, worst: Criterion) -> Iterator[Finding]:
     everybody = strongest(results) if worst.name == "linking" and worst.level != "unknown" else None
     same_people = everybody is None or worst.estimate.at.get("speakers") == everybody.estimate.at.get("speakers")
     if everybody is not None and (worst.group or not same_people):
-        original = same_point(results, everybody)
-        finding = linking_finding(worst.level, everybody.estimate, everybody.attacker, {}, original)
-        best_link = results.chance.best_link if results.chance is not None else None
-        if best_link is not None and everybody.estimate.value <= best_link:
-            finding = replace(finding, values={**finding.values, "luckiest": best_link})
-        yield finding
+        yield tell_linking(results, everybody, worst.level)
     yield worst.finding
 
 
