@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -236,3 +237,59 @@ def test_the_pia_tool_gets_what_was_stated(tmp_path: Path) -> None:
     own = {"severity": "4 of 5", "scale": "ours"}
     form = json.loads(write_report(stating(annex=own), tmp_path / "p.json", form="pia-json").read_text())
     assert {answer["data"]["gauge"] for answer in form["answers"]} == {None}
+
+
+# The questions of the PIA tool by the type of their answer, and the fields that its import reads
+# (LINCnil/pia: src/assets/files/pia_architecture.json, src/app/services/pia.service.ts).
+QUESTIONS = {
+    "text": {111, 112, 113, 121, 122, 123, *range(211, 216), *range(221, 228)},
+    "list": {10 * risk + number for risk in (32, 33, 34) for number in (1, 2, 3, 4)},
+    "gauge": {10 * risk + number for risk in (32, 33, 34) for number in (5, 6)},
+}
+READ_BY_THE_IMPORT = {
+    "pia": {
+        "name", "category", "status", "author_name", "evaluator_name", "validator_name", "dpo_status", "dpo_opinion",
+        "concerned_people_opinion", "concerned_people_status", "concerned_people_searched_opinion",
+        "concerned_people_searched_content", "rejected_reason", "applied_adjustements", "dpos_names", "people_names",
+        "structure_id", "created_at", "updated_at",
+    },
+    "answers": {"reference_to", "data", "created_at", "updated_at"},
+    "measures": {"id", "title", "content", "placeholder", "created_at", "updated_at"},
+}  # fmt: skip
+
+
+def is_importable(form: dict[str, Any]) -> None:
+    """What the tool's import and its pages ask of a file."""
+    assert READ_BY_THE_IMPORT["pia"] <= set(form["pia"])
+    assert "dbVersion" in form["pia"], "versions of 2018 refuse a file without it"
+    assert isinstance(form["pia"]["status"], int)
+    assert form["pia"]["structure_id"] is None, "no organization-specific template goes with it"
+    for name in ("answers", "measures"):
+        assert form[name]
+        assert all(READ_BY_THE_IMPORT[name] <= set(item) for item in form[name]), name
+    assert form["evaluations"] == form["comments"] == []
+    for item in (form["pia"], *form["answers"], *form["measures"]):
+        for field in ("created_at", "updated_at"):
+            assert datetime.fromisoformat(item[field]).tzinfo is not None
+    answered = [answer["reference_to"] for answer in form["answers"]]
+    assert len(answered) == len(set(answered)), "the tool shows one answer per question"
+    for answer in form["answers"]:
+        data = answer["data"]
+        assert set(data) == {"text", "gauge", "list"}
+        (kind,) = (kind for kind, questions in QUESTIONS.items() if answer["reference_to"] in questions)
+        assert bool(data["list"]) == (kind == "list"), answer
+        assert data["gauge"] in (None, 1, 2, 3, 4) if kind == "gauge" else data["gauge"] is None
+        assert kind == "list" or re.fullmatch(r"(<p>[^<>]+</p>)+", data["text"]), answer
+    (chosen,) = (answer["data"]["list"] for answer in form["answers"] if answer["reference_to"] == 324)
+    assert chosen == [measure["title"] for measure in form["measures"]], "measures are chosen by their titles"
+
+
+@pytest.mark.parametrize("stated", [{}, {name: f"<{name}>" for name in ("controller", "safeguards", "incidents")}])
+def test_the_file_for_the_pia_tool_has_what_its_import_reads(tmp_path: Path, run: Path, stated: dict[str, str]) -> None:
+    results = read_results(run)
+    results = replace(results, settings={**results.settings, "annex": stated, "recipients": [{"name": "A & B"}]})
+    form = json.loads(write_report(results, tmp_path / "p.json", form="pia-json").read_text())
+    is_importable(form)
+    (data,) = (answer["data"]["text"] for answer in form["answers"] if answer["reference_to"] == 121)
+    assert "A &amp; B" in data
+    assert len(form["measures"]) == (3 if stated else 1)

@@ -203,8 +203,8 @@ def _default(subject: Reported, form: str, annex_only: bool) -> Path:
 
 def _write(path: Path, run: Reported, options: Options, form: str, annex_only: bool) -> None:
     from veilmeter.report import exports
-    from veilmeter.report.annex import pia
     from veilmeter.report.html import decision_of, render, render_annex
+    from veilmeter.report.pia import pia
     from veilmeter.results.run_folder import results_to_json
 
     if form == "html":

@@ -5,11 +5,8 @@ It states likelihoods and what they mean for people. Severity, acceptance and la
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
-from typing import Any
 
 from veilmeter.assessment.statements import SCALE, read_annex, read_recipients
 from veilmeter.attacks.attacker import plain_words
@@ -106,7 +103,7 @@ def annex(
 ) -> tuple[Chapter, ...]:
     """The chapters in their order; the last one is the decision to sign. The template `authority` has cross-references
     and a checklist, too."""
-    file = _file(results, decision, created, language)
+    file = file_of(results, decision, created, language)
     return (
         _release(file),
         file.chapter("controller", _ABOUT_THE_CONTROLLER),
@@ -133,22 +130,25 @@ def annex(
     )
 
 
-def _file(results: Results, decision: Decision, created: str, language: str = ENGLISH) -> File:
+def file_of(results: Results, decision: Decision, created: str, language: str = ENGLISH) -> File:
     return File(results, decision, created, read_annex(results.settings.get("annex") or {}), annex_texts(language))
 
 
 def _release(file: File) -> Chapter:
     results, decision = file.results, file.decision
-    recipients = read_recipients(results.settings.get("recipients") or ())
     assessed = count(results.protocol.trial_speakers, "person", "people")
     rows = (
         (file.texts["release.what"], decision.title),
         (file.texts["release.amount"], release_words(results) or FILL_IN),
         (file.texts["release.assessed"], assessed + (f", {file.created}" if file.created else "")),
         (file.texts["release.anonymizer"], anonymizer_words(results) or FILL_IN),
-        (file.texts["release.recipients"], "; ".join(recipient.name for recipient in recipients) or FILL_IN),
+        (file.texts["release.recipients"], recipient_names(file) or FILL_IN),
     )
     return file.chapter("release", ("purpose", "form", "safeguards", "route"), *_opening(file), rows=rows)
+
+
+def recipient_names(file: File) -> str:
+    return "; ".join(recipient.name for recipient in read_recipients(file.results.settings.get("recipients") or ()))
 
 
 def _opening(file: File) -> tuple[str, ...]:
@@ -223,11 +223,11 @@ def _share_cell(file: File, share: RecipientShare | None, key: str) -> str:
 def _likelihood(file: File) -> Chapter:
     head = tuple(file.texts[f"likelihood.{name}"] for name in ("criterion", "attack", "likelihood", "severity"))
     return Chapter(
-        file.texts["likelihood.title"], (file.texts["likelihood.note"],), table=Table(head, _likelihood_rows(file))
+        file.texts["likelihood.title"], (file.texts["likelihood.note"],), table=Table(head, likelihood_rows(file))
     )
 
 
-def _likelihood_rows(file: File) -> tuple[tuple[str, ...], ...]:
+def likelihood_rows(file: File) -> tuple[tuple[str, ...], ...]:
     results = file.results
     return tuple(
         (
@@ -236,7 +236,7 @@ def _likelihood_rows(file: File) -> tuple[tuple[str, ...], ...]:
             f"{_level(file, row)}. {row.text}",
             FILL_IN,
         )
-        for row in _attack_rows(results)
+        for row in attack_rows(results)
     )
 
 
@@ -250,7 +250,7 @@ def _level(file: File, row: CriterionRow) -> str:
     return capitalize(file.texts[f"level.{row.level if row.measured else 'missing'}"])
 
 
-def _attack_rows(results: Results) -> list[CriterionRow]:
+def attack_rows(results: Results) -> list[CriterionRow]:
     """The criteria that are attacks on people: the three of the authorities, and others that were measured."""
     return [criterion_row(results, name) for name in words.ATTACKS if name in THREE or name in results.criteria]
 
@@ -439,121 +439,3 @@ def _sign_off(file: File) -> Chapter:
     entries = (*("" for _ in rows[: -2 - len(_SIGNED)]), *_SIGNED, "", "")
     head = ("", file.texts["sign.entry"], file.texts["sign.remarks"])
     return Chapter(file.texts["sign.title"], (file.texts["sign.note"],), table=Table(head, rows, entries))
-
-
-# --- the file that the privacy impact assessment (PIA) tool of the French authority, the CNIL, imports
-
-# Numbers of the tool's questions.
-_PROCESSING, _DATA = 111, 121
-_THREATS, _SOURCES, _MEASURES, _LIKELIHOOD = 322, 323, 324, 326  # of illegitimate access to the data
-
-
-def pia(results: Results, decision: Decision, created: str = "") -> dict[str, Any]:
-    """What the results and the controller's entries answer of the tool's questions, and nothing else: severity and
-    likelihood stay unrated where the controller has not rated them. `created` is the day of the assessment."""
-    file = _file(results, decision, created)
-    at = f"{created or date.today().isoformat()}T00:00:00.000Z"
-    likelihood = [f"{row[0]}: {row[2]}" for row in _likelihood_rows(file)]
-    return {
-        "pia": {
-            "name": decision.title,
-            "category": "",
-            "status": 0,  # being edited
-            "author_name": str(results.settings.get("assessor") or ""),
-            "evaluator_name": "",
-            "validator_name": file.entries.get("decided_by", ""),
-            "dpos_names": file.entries.get("officer", ""),
-            "dpo_opinion": file.entries.get("advice", ""),
-            "people_names": "",
-            "created_at": at,
-            "updated_at": at,
-        },
-        "answers": [*_answers(file, likelihood, at), *_answers_of_entries(file, at)],
-        "measures": [
-            {
-                "id": 1,
-                "title": file.texts["pia.measure"],
-                "content": _paragraphs([anonymizer_words(results), *likelihood]),
-                "placeholder": "measures.default_placeholder",
-                "created_at": at,
-                "updated_at": at,
-            }
-        ],
-        "evaluations": [],
-        "comments": [],
-    }
-
-
-# Questions that the controller's entries answer.
-_ENTRIES = {
-    112: ("controller", "contact"),
-    122: ("form", "retention"),
-    211: ("purpose",),
-    212: ("legal_basis", "article_9"),
-    213: ("necessity",),
-    215: ("retention",),
-    227: ("third_countries",),
-}
-_SEVERITY = 325
-
-
-def _answers_of_entries(file: File, at: str) -> list[dict[str, Any]]:
-    """Only what was stated. A rating on the tool's own scale is its gauge, from 1 to 4."""
-    answers = []
-    for question, names in _ENTRIES.items():
-        stated = [f"{file.texts[f'entry.{name}']}: {file.entries[name]}" for name in names if name in file.entries]
-        answers += [_answer(question, at, stated)] if stated else []
-    if "severity" in file.entries:
-        answers.append(_answer(_SEVERITY, at, [file.entries["severity"]], gauge=_gauge(file, "severity")))
-    return answers
-
-
-def _gauge(file: File, entry: str) -> int | None:
-    rated = file.entries.get(entry)
-    return SCALE.index(rated) + 1 if rated in SCALE and "scale" not in file.entries else None
-
-
-def _answers(file: File, likelihood: Sequence[str], at: str) -> list[dict[str, Any]]:
-    results, decision = file.results, file.decision
-    return [
-        _answer(_PROCESSING, at, [f"{file.texts['pia.processing']}: {decision.title}.", release_words(results)]),
-        _answer(_DATA, at, [release_words(results), file.texts["pia.data"]]),
-        _answer(
-            _THREATS,
-            at,
-            items=[
-                capitalize(words.ATTACKS[row.name]) for row in _attack_rows(results) if row.name in results.criteria
-            ],
-        ),
-        _answer(
-            _SOURCES,
-            at,
-            items=dict.fromkeys(
-                capitalize(plain_words(name, attacker.about).who) for name, attacker in results.attacks.items()
-            ),
-        ),
-        _answer(_MEASURES, at, items=[file.texts["pia.measure"]]),
-        _answer(
-            _LIKELIHOOD,
-            at,
-            [
-                decision.reliance,
-                *likelihood,
-                *(f"Not tested: {text}" for text in not_tested(results, most=None)),
-                file.texts["pia.likelihood"],
-            ],
-            gauge=_gauge(file, "likelihood"),
-        ),
-    ]
-
-
-def _answer(
-    question: int, at: str, text: Sequence[str] = (), items: Iterable[str] = (), gauge: int | None = None
-) -> dict[str, Any]:
-    data = {"text": _paragraphs(text), "gauge": gauge, "list": list(items)}
-    return {"reference_to": question, "data": data, "created_at": at, "updated_at": at}
-
-
-def _paragraphs(texts: Sequence[str]) -> str:
-    """HTML, as the tool shows it."""
-    return "".join(f"<p>{html.escape(text)}</p>" for text in texts if text)
