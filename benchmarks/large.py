@@ -4,6 +4,8 @@
     python -m benchmarks.large singling-out --speakers 100000    495 predicates, ten conversations a person
     python -m benchmarks.large scores --lines 100000000          a score file, measured in a stream
     python -m benchmarks.large assess --speakers 1000 --each 6   a whole assessment of vectors, by task
+    python -m benchmarks.large audio --speakers 10 --corpus DIR  a whole assessment from audio, by stage
+    python -m benchmarks.large growth                            the same of 10, 100 and 1,000 synthetic voices
     python -m benchmarks.large figure                            docs/images/scaling.png and the table of all so far
 
 Each prints seconds, CPU-seconds and the most memory; the first three add a line to docs/validation/scaling.jsonl.
@@ -27,6 +29,7 @@ import numpy as np
 DOCS = Path(__file__).parents[1] / "docs"
 RESULTS = DOCS / "validation" / "scaling.jsonl"
 TICKS = [0.1, 0.3, 1, 3, 10, 30, 100]
+PEOPLE, RECORDINGS, SECONDS = (10, 100, 1000), 6, 2.0
 DIMENSION, TESTS, PREDICATES, CONVERSATIONS = 256, 10_000, 495, 10
 
 
@@ -163,26 +166,61 @@ def assess_audio(corpus: str, speakers: int, each: int) -> dict[str, object]:
         names = sorted({u.speaker for u in whole})[:speakers]
         chosen = [[u.id for u in whole if u.speaker == name][:each] for name in names]
         part = whole.take(id for ids in chosen for id in ids)
-        clock, last, stages = _Clock(), [time.process_time(), ""], {}
+        clock, before, stages = _Clock(), _processor_time(), {}
+        current = "start"
 
         def say(text: str) -> None:
+            nonlocal before, current
             stage = text.split(":")[0].split(" (about")[0]
             if stage in set(Stage):
-                now = time.process_time()
-                stages[str(last[1])] = stages.get(str(last[1]), 0.0) + now - float(last[0])
-                last[:] = [now, stage]
+                now = _processor_time()
+                stages[current] = round(stages.get(current, 0.0) + now - before, 1)
+                before, current = now, stage
 
         results = run_assessment(part, system="mcadams", out=Path(folder) / "run", jobs=1, say=say).results
         used = clock.stopped()
     for stage, seconds in stages.items():
-        print(f"  {seconds:7.1f} CPU-s  {stage or 'start'}")
+        print(f"  {seconds:7.1f} CPU-s  {stage}")
     return {
         "what": "assess from audio",
         "size": len(part),
         "unit": "recordings",
         "hours": results.inputs["original"].hours,
+        "stages": stages,
         **used,
     }
+
+
+def growth() -> None:
+    """`assess_audio` of 10, 100 and 1,000 synthetic voices, six recordings of two seconds each, every size in a process
+    of its own: a table of processor time by stage, and of memory."""
+    import soundfile
+
+    from veilmeter.demo.corpus import demo_corpus
+
+    runs = {}
+    with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
+        for recording in demo_corpus(folder, speakers=max(PEOPLE), utterances=RECORDINGS // 2):
+            samples, rate = soundfile.read(recording.path, dtype="int16")
+            soundfile.write(recording.path, samples[: int(SECONDS * rate)], rate)
+        corpus = str(Path(folder, "corpus.csv"))
+        for people in PEOPLE:
+            command = [sys.executable, "-m", "benchmarks.large", "audio", "--corpus", corpus, "--speakers", str(people)]
+            done = subprocess.run([*command, "--each", str(RECORDINGS)], capture_output=True, text=True, check=True)
+            runs[people] = json.loads(done.stdout.splitlines()[-1])
+            print(json.dumps(runs[people]), flush=True)
+    print("| CPU-seconds | " + " | ".join(f"{people:,} people" for people in PEOPLE) + " |")
+    print("|---|" + "---:|" * len(PEOPLE))
+    for stage in dict.fromkeys(stage for run in runs.values() for stage in run["stages"]):
+        print(f"| {stage} | " + " | ".join(f"{run['stages'].get(stage, 0.0):,.1f}" for run in runs.values()) + " |")
+    for title, field in (("all", "cpu_seconds"), ("memory, GB", "gigabytes"), ("hours of speech", "hours")):
+        print(f"| {title} | " + " | ".join(f"{run[field]:,.3g}" for run in runs.values()) + " |")
+
+
+def _processor_time() -> float:
+    """Of this process and of its children that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def _task(said: str) -> str:
@@ -267,7 +305,7 @@ def _write_table(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("what", choices=["linking", "singling-out", "scores", "assess", "audio", "figure"])
+    options.add_argument("what", choices=["linking", "singling-out", "scores", "assess", "audio", "growth", "figure"])
     options.add_argument("--corpus", default="", help="recordings in any known layout, for audio")
     options.add_argument("--speakers", type=int, default=1_000_000)
     options.add_argument("--lines", type=int, default=100_000_000)
@@ -280,8 +318,8 @@ def main() -> None:
     if given.what == "audio":
         print(json.dumps(assess_audio(given.corpus, given.speakers, given.each)))
         return
-    if given.what == "figure":
-        figure()
+    if given.what in ("growth", "figure"):
+        {"growth": growth, "figure": figure}[given.what]()
         return
     work = {"linking": linking, "singling-out": singling_out, "scores": scores}[given.what]
     found = work(given.lines if given.what == "scores" else given.speakers)
