@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -141,13 +145,30 @@ def test_blocks_by_pooling_one_pair_at_a_time(pairs: list[tuple[int, int]]) -> N
     assert pool_starts(values, weights).tolist() == starts.tolist()
 
 
-def test_pooling_in_plain_python_as_scipy_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small inputs do not wait for the import of scipy.optimize, and not a block depends on it."""
+def test_pooling_as_scipy_pools_without_importing_scipy_optimize() -> None:
+    """Small files do not wait for that import, and not a block depends on how the compiled step was loaded."""
     rng = np.random.default_rng(3)
-    monkeypatch.setattr(calibration, "OPTIMIZE", "no such module")
     for size in (1, 2, 3, 10, 200, 2000):
         for _ in range(60):
             weights = rng.integers(1, 4, size).astype(float)
             values = rng.integers(0, 5, size) / weights
+            before = values.copy(), weights.copy()
             known = isotonic_regression(values, weights=weights).blocks[:-1]
             assert pool_starts(values, weights).tolist() == known.tolist()
+            assert np.array_equal(before, (values, weights))
+    code = (
+        "import sys; from veilmeter.metrics.calibration import pav; pav(range(9), range(5)); "
+        "print('scipy.optimize' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_pooling_where_scipy_has_no_such_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    values, weights = np.array([0.2, 0.1, 0.5, 0.4, 0.9]), np.ones(5)
+    monkeypatch.setattr(calibration.scipy, "__file__", str(tmp_path / "__init__.py"))
+    calibration._pava.cache_clear()
+    try:
+        assert calibration._pava() is calibration._by_public_name
+        assert pool_starts(values, weights).tolist() == [0, 2, 4]
+    finally:
+        calibration._pava.cache_clear()

@@ -10,13 +10,16 @@ and streamed scores are all measured on such blocks: a thousand resamples cost a
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder
+from importlib.util import module_from_spec
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import scipy  # not its parts, which take longer to import
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
@@ -359,10 +362,6 @@ def join_groups(groups: Groups, starts: NDArray[np.intp]) -> Groups:
     )
 
 
-FEW_GROUPS = 2_000  # pooled in plain Python, in thousandths of a second
-OPTIMIZE = "scipy.optimize"
-
-
 def _pool(targets: Floats, impostors: Floats) -> NDArray[np.intp]:
     """The first group of each block of the weighted isotonic regression of the groups' shares of targets."""
     total = targets + impostors
@@ -371,41 +370,33 @@ def _pool(targets: Floats, impostors: Floats) -> NDArray[np.intp]:
 
 def pool_starts(values: Floats, weights: Floats) -> NDArray[np.intp]:
     """Where the blocks of the weighted isotonic regression start; equal neighbors are pooled."""
-    if len(values) <= FEW_GROUPS and OPTIMIZE not in sys.modules:
-        return np.array(_pool_few(values.tolist(), weights.tolist()), np.intp)
-    from scipy.optimize import isotonic_regression  # takes longer to import than a small file to be measured
+    count = len(values)
+    means, masses = np.array(values, np.float64), np.array(weights, np.float64)  # which are overwritten
+    starts, blocks = _pava()(means, masses, np.full(count + 1, -1, np.intp))[2:]
+    return np.asarray(starts[:blocks], np.intp)
 
-    return np.asarray(isotonic_regression(values, weights=weights).blocks[:-1], np.intp)
+
+@cache
+def _pava() -> Callable[[Floats, Floats, NDArray[np.intp]], tuple[Floats, Floats, NDArray[np.intp], int]]:
+    """The compiled step of `scipy.optimize.isotonic_regression`, which is loaded by itself where scipy has it in a file
+    of its own: all of scipy.optimize takes longer to import than a small file to be measured."""
+    folder = Path(scipy.__file__).parent / "optimize"
+    spec = FileFinder(str(folder), (ExtensionFileLoader, EXTENSION_SUFFIXES)).find_spec("_pava_pybind")
+    if spec is not None and spec.loader is not None:
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        if hasattr(module, "pava"):
+            return module.pava  # type: ignore[no-any-return]
+    return _by_public_name
 
 
-def _pool_few(values: list[float], weights: list[float]) -> list[int]:
-    """The same in plain Python, with the same operations in the same order, so that not a bit differs."""
-    starts: list[int] = []
-    means: list[float] = []
-    masses: list[float] = []
-    place = 0
-    while place < len(values):
-        start, mean, mass = place, values[place], weights[place]
-        place += 1
-        if means and means[-1] >= mean:
-            start, before, held = starts.pop(), means.pop(), masses.pop()
-            total = held * before + mass * mean
-            mass += held
-            mean = total / mass
-            while place < len(values) and mean >= values[place]:
-                total += weights[place] * values[place]
-                mass += weights[place]
-                mean = total / mass
-                place += 1
-            while means and means[-1] >= mean:
-                start, before, held = starts.pop(), means.pop(), masses.pop()
-                total += held * before
-                mass += held
-                mean = total / mass
-        starts.append(start)
-        means.append(mean)
-        masses.append(mass)
-    return starts
+def _by_public_name(
+    values: Floats, weights: Floats, starts: NDArray[np.intp]
+) -> tuple[Floats, Floats, NDArray[np.intp], int]:
+    from scipy.optimize import isotonic_regression
+
+    fitted = isotonic_regression(values, weights=weights)
+    return fitted.x, fitted.weights, fitted.blocks, len(fitted.blocks) - 1
 
 
 def sigmoid(x: ArrayLike) -> Floats:
