@@ -398,3 +398,8 @@ def test_the_public_tools_values_are_the_reference(reference: dict[str, Any]) ->
         enroll, test = {"OO": ("", ""), "OP": ("", "_anon"), "PP": ("_anon", "_anon")}[kind]
         name = f"ASV-libri_test_enrolls{enroll}-libri_test_trials_{gender}{test}"
         assert values == tuple(reference["scores"][f"extractor-{extractor}"][name][key] for key in keys)
+
+
+def test_the_start_page_lists_every_command() -> None:
+    text = PAGES["docs/index.md"].read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"`veilmeter {name}`" not in text] == []
