@@ -130,7 +130,7 @@ def test_sets_that_do_not_match(sets: Path) -> None:
         (["--sessions", "--session-column", "day"], "no column 'day'"),
         (["--session-column", "day"], "--session-column day can.t act here: --sessions is not given"),
         (["--speakers", "5"], "--speakers 5 can.t act here: --sessions is not given"),
-        (["--length", "2"], "--length 2 can.t act here: --sessions is not given"),
+        (["--lengths", "2"], "--lengths 2 can.t act here: --sessions is not given"),
         (["--sessions", "--speakers", "99"], "99 enrolled speakers"),
     ],
 )

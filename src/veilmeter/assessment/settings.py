@@ -189,7 +189,7 @@ class Settings(CorpusReading):
         metavar="PATH", comparable=True, acts_when=(SPEECH,), example="again.npz",
     )  # fmt: skip
     attacker_run: tuple[str, ...] = declare(
-        (), help="The attacker's own run of the same anonymizer. DRAW, if no manifest tells it, is what one draw "
+        (), help="The attacker's own run of the same anonymizer. Without a manifest, DRAW says what one draw "
         "covers: per-speaker or per-utterance.", group=INPUT, role="source", path=True,
         metavar="DIR[:DRAW]", comparable=True, example="again.npz",
         acts_when=(SPEECH, Condition(lambda settings, facts: bool(facts.used.copies),
@@ -323,7 +323,7 @@ class Settings(CorpusReading):
             lambda settings, facts: settings.wants("population"), "--measures leaves population out")),
     )  # fmt: skip
     by: tuple[str, ...] | None = declare(
-        None, help="Attribute within whose values to measure too.", group=MEASURED, metavar="ATTRIBUTE",
+        None, help="Also measure within each value of this attribute.", group=MEASURED, metavar="ATTRIBUTE",
         default_text="gender", publishable=True, acts_when=(SPEECH,), example="session",
     )  # fmt: skip
     attributes: tuple[str, ...] | None = declare(
@@ -332,7 +332,7 @@ class Settings(CorpusReading):
             lambda settings, facts: settings.wants("inference"), "--measures leaves inference out")),
     )  # fmt: skip
     recognizer: str | None = declare(
-        None, help="Recognizer whose transcripts utility is measured by (see `transcribe`).", group=MEASURED,
+        None, help="Recognizer whose transcripts measure utility (see `transcribe`).", group=MEASURED,
         parse=spec_of,
         metavar="NAME", path=place_code, example="nobody", acts_when=(SPEECH, Condition(
             lambda settings, facts: "utility" in facts.parts or bool(TRANSCRIBED & set(settings.extractor)),
@@ -344,11 +344,11 @@ class Settings(CorpusReading):
             "utility would not have been measured without it either")),
     )  # fmt: skip
     utility_precision: float = declare(
-        3.0, help="Percentage points of word errors, to either side, at which utility is known well enough.",
+        3.0, help="Stop measuring utility when the word error rate is known within this many percentage points.",
         group=MEASURED, above=0, common=False, acts_when=(SPEECH, UTILITY, STOPS), example=10,
     )  # fmt: skip
     utility_budget: float | None = declare(
-        None, help="Processor seconds for utility, as an ordinary core takes them.", group=MEASURED, above=0,
+        None, help="Processor seconds to spend on utility, on an ordinary core.", group=MEASURED, above=0,
         default_text="60, or a tenth of the extraction", common=False, acts_when=(SPEECH, UTILITY, CUT),
         example=5,
     )  # fmt: skip

@@ -101,8 +101,8 @@ def assess(
     anonymized : path, Corpus, Embeddings, arrays, or a list of these, optional
         The same utterances anonymized, one or several.
     attacker_run : path, Corpus, Embeddings, arrays, or a list of these, optional
-        The attacker's own run of the same anonymizer. DRAW, if no manifest tells it, is what one draw covers: per-
-        speaker or per-utterance.
+        The attacker's own run of the same anonymizer. Without a manifest, DRAW says what one draw covers: per-speaker
+        or per-utterance.
     train_original : path, Corpus, Embeddings, arrays, or a list of these, optional
         Original speech of other people.
     train_anonymized : path, Corpus, Embeddings, arrays, or a list of these, optional
@@ -157,17 +157,17 @@ def assess(
     population : int or Sequence[int]
         Population sizes to which Linkability is extrapolated.
     by : str or Sequence[str], optional
-        Attribute within whose values to measure too.
+        Also measure within each value of this attribute.
     attributes : str or Sequence[str], optional
         Attributes to infer.
     recognizer : str, function or object, optional
-        Recognizer whose transcripts utility is measured by (see `transcribe`).
+        Recognizer whose transcripts measure utility (see `transcribe`).
     utility : bool
         If False: Do not measure utility.
     utility_precision : float
-        Percentage points of word errors, to either side, at which utility is known well enough.
+        Stop measuring utility when the word error rate is known within this many percentage points.
     utility_budget : float, optional
-        Processor seconds for utility, as an ordinary core takes them.
+        Processor seconds to spend on utility, on an ordinary core.
     utility_recordings : int, optional
         Fixed number of recordings that utility is measured on.
     utility_rated : int, optional

@@ -81,7 +81,8 @@ class AnonymizeOptions(SystemOptions, CorpusWork):
     )
     out: Path | None = declare(None, help="Output folder; a stopped run continues in it.", argument=True)
     vpc: Path | None = declare(
-        None, help="Folder of VoicePrivacy data instead: writes <set><suffix> beside every set, as the tools want it.",
+        None, help="Folder of VoicePrivacy data instead: writes <set><suffix> beside every set, as the challenge's "
+        "tools expect.",
         metavar="DATA", path=True, example="none",
     )  # fmt: skip
     sets: tuple[str, ...] = declare(
@@ -102,7 +103,7 @@ class AnonymizeOptions(SystemOptions, CorpusWork):
         None, help="Sampling rate of the output.", metavar="HZ", default_text="the input's", example=8000
     )
     manifest: Path | None = declare(
-        None, help="File that tells what was done to each utterance.", default_text="OUT.manifest.jsonl", path=True,
+        None, help="File that records what was done to each utterance.", default_text="OUT.manifest.jsonl", path=True,
         example="out-manifest.jsonl",
     )  # fmt: skip
     overwrite: bool = declare(False, help="Replace what was made with other settings.")

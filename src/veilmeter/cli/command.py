@@ -68,7 +68,7 @@ def _lines(ctx: Any, command: Any, names: Sequence[str], width: int) -> list[str
         lines += ["", "Examples:", *(f"  {line}" for line in examples)]
     more = len(command.params) - len(shown)
     if more:
-        lines += ["", f"{more} more options: {ctx.command_path} --help-all"]
+        lines += ["", f"{more} more {'option' if more == 1 else 'options'}: {ctx.command_path} --help-all"]
     return lines
 
 

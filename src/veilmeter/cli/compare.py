@@ -41,7 +41,10 @@ class CompareOptions(Figures, OutputForms):
         metavar="RUNS...",
     )  # fmt: skip
     by: tuple[str, ...] = declare(
-        (), help="Attribute within whose values to compare too, such as gender.", metavar="ATTRIBUTE", example="gender"
+        (),
+        help="Also compare within each value of this attribute, such as gender.",
+        metavar="ATTRIBUTE",
+        example="gender",
     )
     resamples: int = declare(1000, help="Bootstrap resamples for the intervals.", least=10, example=40)
     seed: int = option_groups.seed()
@@ -55,7 +58,7 @@ class CompareOptions(Figures, OutputForms):
         False, help="Put the same recordings, original and by every system, into that page.", example=True
     )
     table: bool = declare(
-        False, help="Systems by measures instead, as in a paper: the best in bold, sure differences marked.",
+        False, help="Print systems by measures, as in a paper: best in bold, significant differences marked.",
         group=TABLE, example=True,
     )  # fmt: skip
     measures: tuple[str, ...] = declare(

@@ -37,8 +37,8 @@ def command(given: Given) -> None:
     OUT/inputs.jsonl lists all. The exit code is 0 if every recording was used, 3 if some were left out, 2 if
     nothing could be done or, with --strict, as soon as one can't be used.
 
-    Extractors of the voice: campplus, ge2e, ecapa, eres2net, resnet34, onnx:FILE, and wavlm:FOLDER or
-    wavlm:FOLDER:LAYER (a WavLM, wav2vec 2.0 or HuBERT model). Of a recognizer: whisper:LAYER (0 to 6). Of words and
+    Voice extractors: campplus, ge2e, ecapa, eres2net, resnet34, onnx:FILE, wavlm:FOLDER or wavlm:FOLDER:LAYER (a
+    WavLM, wav2vec 2.0 or HuBERT model), and whisper:LAYER (0 to 6, a recognizer's layers). Extractors of words and
     rhythm: words, word-style, word-meaning, rhythm, rhythm-level-free, durations. Your own: module:function or
     file.py:function.
 

@@ -43,15 +43,15 @@ class GateOptions(OptionSet):
         metavar="MEASURE=BOUND", example="linkability=99%",
     )  # fmt: skip
     by: tuple[str, ...] = declare(
-        (), help="Attribute whose groups must each keep every limit; exit code 2 where one is not known.",
+        (), help="Check every limit within each group of this attribute; exit code 2 if a group is unknown.",
         metavar="ATTRIBUTE", example="gender",
     )  # fmt: skip
     baseline: Path | None = declare(
-        None, help="Earlier run: fail too if anything is significantly worse than there (Holm's rule).",
+        None, help="Earlier run: also fail if anything is significantly worse than there (Holm's rule).",
         metavar="RUN", path=True, example="run-a",
     )  # fmt: skip
     trustworthy: bool = declare(
-        False, help="Fail too if a check that applies to this run could not be made.", example=True
+        False, help="Also fail if a trust check that applies to this run could not be made.", example=True
     )
     max_level: Level | None = declare(
         None, help="Highest level of risk that passes: low or raised; an unknown one fails.", metavar="LEVEL",

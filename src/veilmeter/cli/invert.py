@@ -96,10 +96,10 @@ class InvertOptions(LearningOptions, Figures, OutputForms, Workers):
         f"Clear embeddings that the attacker has: {VECTOR_FORMATS}.", None, example="known.npz"
     )
     clear_trials: tuple[Path, ...] = vectors(
-        "Clear embeddings of the attacked utterances, for Top-1; once per part.", (), example="other.npz"
+        "Clear embeddings of the attacked utterances, for Top-1; repeat for several parts.", (), example="other.npz"
     )
     anonymized_trials: tuple[Path, ...] = vectors(
-        "Attacked anonymized embeddings; once per part.", (), example="again.npz"
+        "Attacked anonymized embeddings; repeat for several parts.", (), example="again.npz"
     )
     enroll: Path | None = vectors(
         "Clear enrollment embeddings, for EER and Linkability.", None, default_text="the clear training set",
@@ -133,8 +133,8 @@ class InvertOptions(LearningOptions, Figures, OutputForms, Workers):
     )
     eer_method: str = eer_method(acts_when=(ENROLLED,))
     fold_eer: bool = declare(
-        False, help="Turn an EER above 50 % back below it, as paper 002 does.", group=OUTPUT, acts_when=(ENROLLED,),
-        example=True,
+        False, help="Report an EER above 50 % as 100 minus its value, as paper 002 does.", group=OUTPUT,
+        acts_when=(ENROLLED,), example=True,
     )  # fmt: skip
     per_speaker: bool = declare(
         False, help="Show every speaker's Top-1.", group=OUTPUT, acts_when=(CLEAR_TRIALS, TABLE_ONLY), example=True
@@ -151,7 +151,7 @@ OPTIONS = (InvertOptions,)
 
 
 def command(given: Given) -> None:
-    """Undo the anonymization of embeddings by a learned rotation.
+    """Undo the anonymization of embeddings with a learned rotation.
 
     An attacker who has original and anonymized speech learns a rotation between the two and applies its inverse to
     the trials (Champion et al. 2021). Prints how many people are then recognized.

@@ -62,7 +62,7 @@ class WholeOptions(Figures):
         example="other-key",
     )  # fmt: skip
     eer_method: str = eer_method()
-    per_speaker: bool = declare(False, help="ZEBRA and EER of each enrolled speaker.", example=True)
+    per_speaker: bool = declare(False, help="Show ZEBRA and EER of each enrolled speaker.", example=True)
     resamples: int = declare(
         1000, help="Bootstrap resamples of the speakers.", least=50, example=60,
         acts_when=(Condition(lambda options, facts: options.intervals, "intervals were not asked for"),),
@@ -79,7 +79,7 @@ class ScoreOptions(WholeOptions, OutputForms):
     """The options of the command."""
 
     scores: tuple[Path, ...] = declare(
-        (), help="Score files: two ids and a score per line, perhaps a label; - is standard input.", argument=True,
+        (), help="Score files: two ids, a score and possibly a label per line; - is standard input.", argument=True,
         metavar="[SCORES]...",
     )  # fmt: skip
     trials: Path | None = declare(
@@ -95,8 +95,8 @@ class ScoreOptions(WholeOptions, OutputForms):
         example="nonsense",
     )  # fmt: skip
     stream: bool = declare(
-        False, help="For files larger than memory: exact values only, by way of temporary files (8 bytes per score). "
-        "The key must have the same order.", group=SCORES, example=True,
+        False, help="Read files larger than memory: exact values only, using temporary files (8 bytes per score). "
+        "The key must be in the same order.", group=SCORES, example=True,
     )  # fmt: skip
     signature: bool = option_groups.signature()
     intervals: bool = option_groups.intervals(acts_when=(PLAIN,))

@@ -35,7 +35,7 @@ class SimilarityOptions(Figures, OutputForms, Workers):
 
     original: Path = vectors(f"Embeddings of the original speech: {VECTOR_FORMATS}.", example="other.npz")
     anonymized: tuple[Path, ...] = vectors(
-        "Embeddings of the same utterances anonymized; once per system to compare several.", example="again.npz"
+        "Embeddings of the same utterances anonymized; repeat to compare several systems.", example="again.npz"
     )
     form: str = declare(
         "geometric", help="geometric (Noé et al. 2022) or arithmetic (Noé et al. 2020) similarity.", metavar="FORM",
@@ -49,10 +49,16 @@ class SimilarityOptions(Figures, OutputForms, Workers):
         "cosine", help="How two vectors are compared: cosine.", metavar="NAME", choices=("cosine",), example="plda"
     )
     per_speaker: bool = declare(
-        False, help="Show every speaker: whose diagonal stays, and their animal.", acts_when=(TABLE_ONLY,), example=True
+        False,
+        help="Show each speaker: how much of the original voice remains, and their zoo animal.",
+        acts_when=(TABLE_ONLY,),
+        example=True,
     )
     sessions: bool = declare(
-        False, help="Linkability within a session, across sessions and to the original.", group=SESSIONS, example=True
+        False,
+        help="Measure Linkability within a session, across sessions and to the original.",
+        group=SESSIONS,
+        example=True,
     )
     session_column: str = declare(
         "session", help="Column that names the session of an utterance.", metavar="COLUMN", group=SESSIONS,
@@ -61,7 +67,10 @@ class SimilarityOptions(Figures, OutputForms, Workers):
     speakers: tuple[int, ...] = declare(
         (), help="Numbers of enrolled speakers for Linkability.", group=SESSIONS, least=1, example=5
     )
-    length: int = declare(1, help="Utterances in a conversation.", group=SESSIONS, least=1, example=2)
+    lengths: tuple[int, ...] = declare(
+        (1,), help="Utterances in a conversation, one or several numbers.", metavar="L", group=SESSIONS, least=1,
+        example=2,
+    )  # fmt: skip
     strict: bool = strict()
     intervals: bool = option_groups.intervals()
     seed: int = option_groups.seed(
@@ -76,7 +85,7 @@ OPTIONS = (SimilarityOptions,)
 def command(given: Given) -> None:
     """Compare all voices before and after anonymization: DeID, G_VD.
 
-    DeID says how far the original speaker is gone, G_VD how distinct the voices stay. Scores of original against
+    DeID says how far the original voices are gone, G_VD how distinct the voices remain. Scores of original against
     original (OO), original against protected (OP) and protected against protected (PP) voices are calibrated and
     averaged for each pair of speakers. D_diag is how much more similar speakers are to themselves than to others.
 
@@ -97,7 +106,7 @@ def command(given: Given) -> None:
     output = output_form(options)
     setting = typesetting(options)
     if not options.sessions:
-        given.refuse(["session_column", "speakers", "length"], "--sessions is not given", fix="give --sessions too")
+        given.refuse(["session_column", "speakers", "lengths"], "--sessions is not given", fix="give --sessions too")
     from veilmeter.metrics.similarity.matrices import similarity_estimates
     from veilmeter.metrics.similarity.zoo import details_of, doubts_of
 
@@ -241,24 +250,23 @@ def _sessions(
             protected.vectors, protected.utterances, protected.speakers,
             {**protected.attributes, column: both.original.attributes[column]}, protected.durations, protected.source,
         )  # fmt: skip
-    by_session = linkability_by_session(
-        protected, both.original, length=options.length, column=column, seed=options.seed
-    )
-    if lost := by_session.left_out:
-        warnings.append(
-            warning(
-                "speakers_left_out",
-                purpose="sessions",
-                count=len(lost),
-                needed=2 * options.length,
-                examples=first_speakers(lost),
-            )
-        )
     at = {} if system is None else {"system": system}
-    return {
-        name: [estimate.with_(at={**at, **estimate.at}) for estimate in curve]
-        for name, curve in by_session.estimates(counts, intervals=options.intervals).items()
-    }
+    curves: dict[str, list[Estimate]] = {}
+    for length in options.lengths:
+        by_session = linkability_by_session(protected, both.original, length=length, column=column, seed=options.seed)
+        if lost := by_session.left_out:
+            warnings.append(
+                warning(
+                    "speakers_left_out",
+                    purpose="sessions",
+                    count=len(lost),
+                    needed=2 * length,
+                    examples=first_speakers(lost),
+                )
+            )
+        for name, curve in by_session.estimates(counts, intervals=options.intervals).items():
+            curves.setdefault(name, []).extend(estimate.with_(at={**at, **estimate.at}) for estimate in curve)
+    return curves
 
 
 def _merge(parts: list[dict[str, Estimate | list[Estimate]]]) -> dict[str, Estimate | list[Estimate]]:

@@ -30,19 +30,19 @@ class UtilityOptions(CorpusReading, Workers, OutputForms):
     recognizer: str = recognizer()
     language: str | None = language()
     precision: float = declare(
-        3.0, help="Percentage points of word errors, to either side, at which to stop.", above=0, example=50
+        3.0, help="Stop when the word error rate is known within this many percentage points.", above=0, example=50
     )
-    budget: float = declare(60.0, help="Processor seconds, as an ordinary core takes them.", above=0, example=1000)
+    budget: float = declare(60.0, help="Processor seconds to spend, on an ordinary core.", above=0, example=1000)
     recordings: int | None = declare(
         None, help="Fixed number of recordings to measure, spread evenly over the speakers.", least=1, example=3,
         default_text="until precise",
     )  # fmt: skip
     rated: int | None = declare(
-        None, help="Fixed number of them to rate for their quality; this takes longest.", least=0, example=2,
+        None, help="Fixed number of recordings to rate for quality, which takes longest.", least=0, example=2,
         default_text="until precise",
     )  # fmt: skip
     by: tuple[str, ...] = declare(
-        ("gender",), help="Attribute within whose values to measure too.", metavar="ATTRIBUTE", group=MORE,
+        ("gender",), help="Also measure within each value of this attribute.", metavar="ATTRIBUTE", group=MORE,
         example="speaker",
     )  # fmt: skip
     offline: bool = option_groups.offline()

@@ -204,11 +204,11 @@ def gate(
         Upper and lower limits by figure: `{"linkability@20": "20%"}`, `{"informed:eer": "30%"}`, `{"d_ece": 0.1}`.
         A bare number of at most 1 for a percentage is refused.
     by : sequence of str
-        Attributes whose groups must each keep every limit.
+        Attributes within whose groups every limit is checked.
     baseline : Assessment, Results or path, optional
-        An earlier run: fail too if anything is significantly worse than there.
+        An earlier run: also fail if anything is significantly worse than there.
     trustworthy : bool
-        Fail too if a check that applies to this run could not be made.
+        Also fail if a trust check that applies to this run could not be made.
     even_if_doubted : bool
         Check the limits only, even if self-checks failed.
     max_level : {"low", "raised"}, optional
