@@ -97,13 +97,20 @@ def test_no_phrase_reads_translated(path: Path) -> None:
 
 # --- the page judges nothing: measurements would support a decision or speak against it
 
-JUDGMENT = re.compile(r"\b(anonymous|compliant|compliance|safe|legal|legally|lawful|lawfully)\b", re.IGNORECASE)
+JUDGMENT = re.compile(
+    r"\b(anonymous|compliant|compliance|safe|legal|legally|lawful|lawfully"
+    r"|anonymes?|conformes?|conformité|léga(?:le?s?|ux)|légalement|licites?|sûre?s?|sans risque|sans danger)\b",
+    re.IGNORECASE,
+)
 NO_JUDGMENT = (
     "not a legal",  # opinion, judgment
     "In the legal sense",
     "This does not mean that the release is safe",
     "Share; considered anonymous for this recipient",  # an option to tick, which the page never ticks
     "legal basis",
+    "considéré comme anonyme pour ce destinataire",
+    "pas une déclaration de conformité",
+    "Cela ne dit pas que la diffusion soit sans risque",
     "Legally validated evaluation framework",  # the title of a paper
 )
 
@@ -133,3 +140,4 @@ def test_the_page_never_calls_data_anonymous_compliant_safe_or_legal() -> None:
     found = [(name, text[:80]) for name, text in report_texts() if judged(text)]
     assert not found, "say 'would support' or 'speaks against' instead"
     assert judged("The data is anonymous.") == ["anonymous"]
+    assert judged("Les données sont anonymes et conformes.") == ["anonymes", "conformes"]

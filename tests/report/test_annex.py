@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 from tests.report.conftest import simulated
 from tests.results.sample_results import sample
+from tests.wording.samples import findings_of
 
 from veilmeter.assessment import assess
 from veilmeter.assessment.statements import AnnexEntries
+from veilmeter.attacks.attacker import ATTACKERS
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.options import options_of
@@ -23,8 +25,14 @@ from veilmeter.report.annex import FILL_IN, Chapter, annex
 from veilmeter.report.decision import decide
 from veilmeter.results.model import Part, Results
 from veilmeter.results.run_folder import processor_seconds, read_results
-from veilmeter.wording import ANNEX_LANGUAGES, annex_texts
+from veilmeter.results.trust import LENGTHS, RELEASE, STILL_SPEECH, TARGETS
+from veilmeter.wording import ANNEX_LANGUAGES, annex_texts, sentence, writing_in
+from veilmeter.wording.codes import CODES
+from veilmeter.wording.english import checks, decision, verdict
 from veilmeter.wording.english.annex import TEXTS
+from veilmeter.wording.english.decision import REMEDIES
+from veilmeter.wording.french import annex as french_texts
+from veilmeter.wording.french import findings as french
 
 ROOT = Path(__file__).parents[2]
 
@@ -177,7 +185,7 @@ def test_every_language_has_the_same_keys_and_fields(language: str) -> None:
     texts = annex_texts(language)
     assert set(texts) == set(TEXTS)
     for key, text in TEXTS.items():
-        assert sorted(re.findall(r"{\w+}", text)) == sorted(re.findall(r"{\w+}", texts[key])), key
+        assert sorted(re.findall(r"{\w+", text)) == sorted(re.findall(r"{\w+", texts[key])), key
         assert texts[key].strip(), key
 
 
@@ -186,18 +194,74 @@ def test_every_text_that_is_asked_for_exists() -> None:
     assert len(used_keys()) > 50
 
 
+def annex_in(results: Results, language: str) -> tuple[Chapter, ...]:
+    with writing_in(language):
+        return annex(results, decide(results), "2026-11-18", template="authority")
+
+
+def texts_of(chapters: tuple[Chapter, ...]) -> list[str]:
+    cells = [cell for c in chapters if c.table for row in (c.table.head, *c.table.rows) for cell in row]
+    return [*(text for c in chapters for text in (c.title, *c.paragraphs, *c.items)), *cells]
+
+
+# Words that every English sentence of the annex has some of, and French has none of.
+ENGLISH_WORDS = re.compile(
+    r"\b(the|of|and|is|are|was|were|with|without|not|an|to|by|people|recordings?|guessing)\b", re.I
+)
+
+
+def test_a_whole_run_in_french_has_no_english_sentence(run: Path) -> None:
+    results = read_results(run)
+    settings = {**results.settings, "annex": {**STATED, "route": "contextual"}, "recipients": [{"name": "Partenaire"}]}
+    chapters = annex_in(replace(results, settings=settings), "fr")
+    kept = ("No Record Isolation", "Information Commissioner's Office", "Simulated voices")
+    for text in texts_of(chapters):
+        for name in kept:
+            text = text.replace(name, "")
+        assert not ENGLISH_WORDS.search(text), text
+    assert any("2027" in text and "01/11/2027" in text for text in texts_of(chapters))
+    assert not any(
+        re.search(r"\d\.\d", text.replace("veilmeter " + results.version, "")) for text in texts_of(chapters)
+    )
+
+
+def test_every_finding_that_the_annex_may_show_has_a_french_sentence() -> None:
+    elsewhere = {
+        # preliminary results, the first page and the technical part; advice_remedy and others are in both
+        "use", "use_measured", "use_not_measured", "channels", "text_floor", "distinctiveness", "guessing_finds",
+        "original_speech_linked", "share_measured", "share_modeled", "share_unknown", "share_beyond_model",
+        "more_in_technical_part", "more_in_annex", "systems_find", "no_system_reliable", "one_system_reliable",
+        "system_protects_best", "system_protects_better", "no_system_better", "no_reliable_system_better",
+        "best_system_unfit", "no_system_fit", "systems_not_judged", "use_not_compared", "trade_off",
+    }  # fmt: skip
+    shown = {code for subject in (verdict, checks, decision) for code in subject.WORDS.codes()}
+    codes = list(CODES)  # in the order of their declarations, where those of what was not tested follow each other
+    shown |= set(codes[codes.index("not_asked_for") : codes.index("release_count")])
+    french_codes = set(french.WORDS.codes())
+    assert shown - french_codes == elsewhere
+    assert french_codes <= set(CODES)
+    assert set(french_texts.ATTACKERS) == {name for name, attacker in ATTACKERS.items() if attacker.plain_words.time}
+    assert set(french_texts.CHECKS) == set(REMEDIES) | {RELEASE, LENGTHS, TARGETS, STILL_SPEECH}
+
+
+def test_every_french_sentence_can_be_written() -> None:
+    with writing_in("fr"):
+        for code in french.WORDS.codes():
+            for finding in findings_of(CODES[code]):
+                said = sentence(finding, "annex")
+                assert said == french.WORDS.sentence(finding, "annex")
+                assert said.strip(), code
+
+
 def test_the_annex_in_french(tmp_path: Path) -> None:
     results = stating(annex={**STATED, "route": "simplified"})
-    english, french = (
-        annex(results, decide(results), language=language, template="authority") for language in ("en", "fr")
-    )
+    english, french = (annex_in(results, language) for language in ("en", "fr"))
     assert len(english) == len(french)
     assert french[-1].title == "Décision à signer"
     assert not {chapter.title for chapter in english} & {chapter.title for chapter in french}
     page = write_report(results, tmp_path / "a.html", template="authority", language="fr").read_text()
     assert '<html lang="fr">' in page
     assert "Responsable du traitement" in page
-    assert "sont reprises en anglais" in page
     with pytest.raises(InputError, match="only the annex is written in several languages"):
         write_report(results, tmp_path / "r.html", language="fr")
     with pytest.raises(InputError, match="unknown language"):

@@ -27,7 +27,6 @@ SUFFIXES = {
 ANNEX_FORMS = ("html", "pdf", "docx")
 PRELIMINARY = ("html", "json")  # forms that say what is still to be measured
 PAPERS = ("a4", "letter")
-LANGUAGES = ("en", "fr")  # of the annex
 TEMPLATES = ("annex", "authority")
 SHOWN_IN = {
     "threshold": ("html", "pdf", "docx", "md", "latex"),
@@ -35,7 +34,7 @@ SHOWN_IN = {
     "candidates": ("html", "pdf", "docx", "md"),
     "config": ("html", "pdf", "docx", "md", "pia-json"),
     "paper": ("pdf", "docx"),
-    "language": ("html", "pdf", "docx"),
+    "language": ("html", "pdf", "docx", "pia-json"),
     "with_audio": ("html",),
     "show_ids": ("html", "pdf", "json"),
 }
@@ -103,14 +102,16 @@ def write_report(
     """
     from veilmeter.report.html import Options
     from veilmeter.report.public import public, reported, run_key, with_statements
+    from veilmeter.wording import writing_in
+    from veilmeter.wording.language import ENGLISH_CODE
 
     limit = _percentage(threshold)
     annex_only = bool(template) or form == "docx"
-    if language is not None and not annex_only:
+    if language is not None and not annex_only and form != "pia-json":
         raise InputError(
             "--language: only the annex is written in several languages", fix="give --annex or --format docx too"
         )
-    _check(form, template, paper, language if annex_only else None)
+    _check(form, template, paper, language)
     asked = {"threshold": limit, "release_size": release_size, "candidates": candidates, "paper": paper}
     flags = {"with_audio": with_audio or None, "show_ids": show_ids or None}
     _refuse_what_is_not_shown(form, {**asked, **flags, "config": config, "language": language})
@@ -138,10 +139,11 @@ def write_report(
         candidates=candidates,
         paper=paper or PAPERS[0],
         template=template,
-        language=language or LANGUAGES[0],
+        language=language or ENGLISH_CODE,
         recordings={names[speaker]: pairs for speaker, pairs in recordings.items()},
     )
-    _write(path, shown, options, form, annex_only)
+    with writing_in(options.language):
+        _write(path, shown, options, form, annex_only)
     return path
 
 
@@ -174,6 +176,8 @@ def _percentage(threshold: float | str | None) -> float | None:
 
 
 def _check(form: str, template: str, paper: str | None, language: str | None) -> None:
+    from veilmeter.wording.language import ANNEX_LANGUAGES
+
     if form not in SUFFIXES:
         raise InputError(f"the report can't be written as {form!r}", fix=f"choose among {', '.join(SUFFIXES)}")
     if template and form not in ANNEX_FORMS:
@@ -181,8 +185,8 @@ def _check(form: str, template: str, paper: str | None, language: str | None) ->
         raise InputError(f"{named}the annex can't be written as {form!r}", fix=f"choose among {', '.join(ANNEX_FORMS)}")
     if template not in ("", *TEMPLATES):
         raise InputError(f"unknown template: {template!r}", fix=f"choose among {', '.join(TEMPLATES)}")
-    if language is not None and language not in LANGUAGES:
-        raise InputError(f"unknown language: {language!r}", fix=f"choose among {', '.join(LANGUAGES)}")
+    if language is not None and language not in ANNEX_LANGUAGES:
+        raise InputError(f"unknown language: {language!r}", fix=f"choose among {', '.join(ANNEX_LANGUAGES)}")
     if paper is not None and paper not in PAPERS:
         raise InputError(f"unknown paper size: {paper!r}", fix=f"choose among {', '.join(PAPERS)}")
 

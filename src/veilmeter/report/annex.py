@@ -9,21 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from veilmeter.assessment.statements import SCALE, read_annex, read_recipients
-from veilmeter.attacks.attacker import plain_words
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.inference import residual
-from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words, same_or_largest
+from veilmeter.report.decision import Decision, anonymizer_words, not_tested, same_or_largest
 from veilmeter.report.recipients import RecipientRow, RecipientShare, RecipientTable, recipient_table
 from veilmeter.report.rows import THREE, CriterionRow, criterion_row, linking_of_all
 from veilmeter.results.model import AttackerResult, Criterion, Results
 from veilmeter.results.verdict import LAWYER
-from veilmeter.wording import annex_texts, sentence, sentences
+from veilmeter.wording import annex_texts, attacker_words, fill, sentence, sentences
 from veilmeter.wording.english import page as words
-from veilmeter.wording.numbers import capitalize, chance, count, full, of_hundred, span
+from veilmeter.wording.language import day, is_english
+from veilmeter.wording.numbers import capitalize, chance, full, of_hundred, span, whole
 
 FILL_IN = ""
 AUTHORITY = "authority"  # the template of the complete file
-ENGLISH = "en"
 OPTIONS = ("sign.option_1", "sign.option_2", "sign.option_3", "sign.option_4")
 
 
@@ -58,13 +57,13 @@ class File:
     entries: Mapping[str, str]
     texts: Mapping[str, str]
 
-    @property
-    def is_english(self) -> bool:
-        return self.texts is annex_texts(ENGLISH)
-
     def entry(self, name: str) -> tuple[str, str]:
         """A row of the table of entries: its title, and what was stated."""
-        return self.texts[f"entry.{name}"], self.entries.get(name) or FILL_IN
+        stated = self.entries.get(name) or FILL_IN
+        return self.texts[f"entry.{name}"], self.texts.get(f"stated.{stated}", day(stated))
+
+    def about(self, subject: str, words: str) -> str:
+        return self.texts["sentence.about"].format(whose=subject, words=words)
 
     def chapter(
         self, key: str, names: Sequence[str], *paragraphs: str, rows: Sequence[tuple[str, str]] = ()
@@ -98,12 +97,10 @@ _STANDARDS = {
 _SIGNED = ("officer", "decided_by", "review_date")
 
 
-def annex(
-    results: Results, decision: Decision, created: str = "", *, language: str = ENGLISH, template: str = ""
-) -> tuple[Chapter, ...]:
+def annex(results: Results, decision: Decision, created: str = "", *, template: str = "") -> tuple[Chapter, ...]:
     """The chapters in their order; the last one is the decision to sign. The template `authority` has cross-references
     and a checklist, too."""
-    file = file_of(results, decision, created, language)
+    file = file_of(results, decision, created)
     return (
         _release(file),
         file.chapter("controller", _ABOUT_THE_CONTROLLER),
@@ -130,17 +127,18 @@ def annex(
     )
 
 
-def file_of(results: Results, decision: Decision, created: str, language: str = ENGLISH) -> File:
-    return File(results, decision, created, read_annex(results.settings.get("annex") or {}), annex_texts(language))
+def file_of(results: Results, decision: Decision, created: str) -> File:
+    """In the language that is being written, as the decision must be."""
+    return File(results, decision, created, read_annex(results.settings.get("annex") or {}), annex_texts())
 
 
 def _release(file: File) -> Chapter:
     results, decision = file.results, file.decision
-    assessed = count(results.protocol.trial_speakers, "person", "people")
+    assessed = fill(file.texts["release.people"], people=results.protocol.trial_speakers)
     rows = (
         (file.texts["release.what"], decision.title),
-        (file.texts["release.amount"], release_words(results) or FILL_IN),
-        (file.texts["release.assessed"], assessed + (f", {file.created}" if file.created else "")),
+        (file.texts["release.amount"], amount(file) or FILL_IN),
+        (file.texts["release.assessed"], assessed + (f", {day(file.created)}" if file.created else "")),
         (file.texts["release.anonymizer"], anonymizer_words(results) or FILL_IN),
         (file.texts["release.recipients"], recipient_names(file) or FILL_IN),
     )
@@ -152,8 +150,7 @@ def recipient_names(file: File) -> str:
 
 
 def _opening(file: File) -> tuple[str, ...]:
-    verdict = f"{file.decision.headline} {file.decision.sentence}"
-    return (verdict,) if file.is_english else (file.texts["language.note"], verdict)
+    return (f"{file.decision.headline} {file.decision.sentence}",)
 
 
 def _recipients(file: File) -> Chapter:
@@ -179,7 +176,7 @@ def _recipients(file: File) -> Chapter:
             file.texts["recipients.assumed" if table.assumed else "recipients.declared"],
             file.texts[f"recipients.route_{table.route}"],
         ),
-        items=(*(file.texts[remark.key].format(**remark.values) for remark in remarks), *missing),
+        items=(*(fill(file.texts[remark.key], **remark.values) for remark in remarks), *missing),
         table=Table((*head, *criteria), (_recipient_cells(file, table.worst, assumed=True), *rows)),
     )
 
@@ -193,7 +190,7 @@ def _recipient_cells(file: File, row: RecipientRow, *, assumed: bool) -> tuple[s
     means = [name for name in ("original_speech", "anonymizer", "labels", "pseudonyms") if getattr(recipient, name)]
     has = [file.texts[f"recipients.{name}"] for name in means] or [file.texts["recipients.nothing"]]
     if recipient.candidates is not None:
-        has.append(file.texts["recipients.candidates"].format(count=f"{recipient.candidates:,}"))
+        has.append(file.texts["recipients.candidates"].format(count=whole(recipient.candidates)))
     kinds = {"measured": "linking", "unknown": "linking_unknown"}
     linked = "linking" if linking is None else kinds.get(linking.basis, "linking_model")
     return (
@@ -215,7 +212,7 @@ def _share_cell(file: File, share: RecipientShare | None, key: str) -> str:
         figure=span(share.value, share.interval),
         guessing="–" if share.guessing is None else chance(share.guessing),
         attacker=share.attacker,
-        candidates="–" if share.candidates is None else f"{share.candidates:,}",
+        candidates="–" if share.candidates is None else whole(share.candidates),
         length=share.length,
     )
 
@@ -243,7 +240,26 @@ def likelihood_rows(file: File) -> tuple[tuple[str, ...], ...]:
 def _criterion(file: File, row: CriterionRow) -> str:
     """Its title; in English with the attribute that is inferred best."""
     named = words.full_title(row.title, row.name)
-    return named if file.is_english else file.texts.get(f"criterion.{row.name}", named)
+    return named if is_english() else file.texts.get(f"criterion.{row.name}", named)
+
+
+def _title(file: File, row: CriterionRow) -> str:
+    """In few words, without its legal names."""
+    return row.title if is_english() else file.texts[f"criterion.{row.name}"].partition(" (")[0]
+
+
+def amount(file: File) -> str:
+    """People, recordings and hours; empty where no speech is known."""
+    entry = file.results.inputs.get("anonymized") or file.results.inputs.get("original")
+    if entry is None:
+        return ""
+    size = fill(file.texts["release.size"], people=entry.speakers, recordings=entry.utterances)
+    minutes = max(1, round(60 * entry.hours)) if entry.hours else 0
+    if entry.hours is None or not minutes:
+        return size
+    if minutes < 90:
+        return fill(file.texts["release.minutes"], size=size, minutes=minutes)
+    return file.texts["release.hours"].format(size=size, hours=span(entry.hours, None, 1 if entry.hours < 10 else 0))
 
 
 def _level(file: File, row: CriterionRow) -> str:
@@ -260,7 +276,7 @@ def _by_attacker(file: File) -> Chapter:
     linking = linking_of_all(results)
     rows = []
     for name, attacker in results.attacks.items():
-        about = plain_words(name, attacker.about)
+        about = attacker_words(name, attacker.about)
         point = _link_rate(attacker, linking)
         likelihood = file.texts["attackers.not_measured"] if point is None else full(point)
         effort = "; ".join(text for text in (about.data, about.skill, about.time) if text) or "–"
@@ -285,9 +301,9 @@ def _cost(file: File, attacker: str) -> str:
     """The cost of the attack: processor time, and the recordings it was made with."""
     seconds, protocol = file.decision.seconds.get(f"attacker-{attacker}"), file.results.protocol
     return file.texts["attackers.took" if seconds is not None else "attackers.used"].format(
-        seconds="" if seconds is None else f"{seconds:,.1f}" if seconds < 100 else f"{seconds:,.0f}",
-        enrollment=f"{protocol.enrollment_utterances:,}",
-        trials=f"{protocol.trial_utterances:,}",
+        seconds="" if seconds is None else span(seconds, None, 1 if seconds < 100 else 0),
+        enrollment=whole(protocol.enrollment_utterances),
+        trials=whole(protocol.trial_utterances),
     )
 
 
@@ -341,8 +357,8 @@ def _method(file: File) -> Chapter:
     text = file.texts["method.text"].format(
         searched=file.texts["method.person"]
         if people == 1
-        else file.texts["method.people"].format(count=f"{people:,}"),
-        enrolled=f"{protocol.enrolled_speakers:,}",
+        else file.texts["method.people"].format(count=whole(people)),
+        enrolled=whole(protocol.enrolled_speakers),
         split=sentence(protocol.split, "annex"),
         training=file.texts.get(f"method.{protocol.training}", ""),
     )
@@ -352,7 +368,9 @@ def _method(file: File) -> Chapter:
 def _reliance(file: File) -> Chapter:
     decision = file.decision
     failed = tuple(
-        f"{row.title}: {row.sentence} {row.meaning}".strip() for row in decision.checks if row.state == "failed"
+        file.about(row.title, f"{row.sentence} {row.meaning}".strip())
+        for row in decision.checks
+        if row.state == "failed"
     )
     unmade = tuple(
         file.texts["reliance.not_checked"].format(check=row.title, reason=row.sentence)
@@ -366,7 +384,7 @@ def _residual(file: File) -> Chapter:
     """In the legal sense: what remains after everything that was done."""
     results = file.results
     others = tuple(
-        f"{row.title}: {row.sentence}"
+        file.about(_title(file, row), row.sentence)
         for row in (criterion_row(results, name) for name in results.criteria)
         if row.risk and row.level in ("raised", "high")
     )
@@ -376,7 +394,7 @@ def _residual(file: File) -> Chapter:
     people = (sentence(results.people.finding, "annex"),)
     rated = {"severity", "likelihood"} & file.entries.keys()
     if rated and "scale" not in file.entries:
-        own = file.texts["residual.scale"].format(scale=", ".join(SCALE))
+        own = file.texts["residual.scale"].format(scale=", ".join(file.texts[f"stated.{step}"] for step in SCALE))
         file = replace(file, entries={**file.entries, "scale": own})
     chapter = file.chapter("residual", ("severity", "likelihood", "scale"), file.texts["residual.note"])
     return replace(chapter, items=people + others + untested)
@@ -392,10 +410,10 @@ def _cross_references(file: File) -> tuple[Chapter, ...]:
     cells = _recipient_cells(file, intruder, assumed=True)
     found = {
         "attempts": "; ".join(
-            f"{file.texts[f'criterion.{n}']}: {cell}" for n, cell in zip(THREE, cells[2:], strict=True)
+            file.about(file.texts[f"criterion.{n}"], cell) for n, cell in zip(THREE, cells[2:], strict=True)
         ),
         "means": cells[1],
-        "repeat": file.entries.get("review_date") or FILL_IN,
+        "repeat": day(file.entries.get("review_date") or FILL_IN),
         "words": file.texts["intruder.words_not_tested"],
     }
     checklist = tuple(
@@ -425,7 +443,7 @@ def _sign_off(file: File) -> Chapter:
     """The decision to sign: the question, the limit, the three criteria, options that nobody has ticked, signatures."""
     results, decision = file.results, file.decision
     criteria = [criterion_row(results, name) for name in THREE]
-    version = f"veilmeter {results.version}" + (f", {file.created}" if file.created else "")
+    version = f"veilmeter {results.version}" + (f", {day(file.created)}" if file.created else "")
     rows = (
         (file.texts["sign.question"], file.texts["sign.ask"], FILL_IN),
         (file.texts["limit.title"], decision.limit or file.texts["sign.no_limit"], FILL_IN),

@@ -17,10 +17,10 @@ from veilmeter.results.model import Check, Criterion, Results
 from veilmeter.results.people import are_recognized
 from veilmeter.results.trust import UTILITY_PENDING, doubts, is_pending, meaning, open_questions
 from veilmeter.speech.extractors.base import HABITS, extractor_label, unheard_habits
-from veilmeter.wording import sentence, sentences, text
+from veilmeter.wording import check_title, sentence, sentences, text
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.decision import PLAIN_USE
-from veilmeter.wording.numbers import capitalize, hundred_digits
+from veilmeter.wording.numbers import hundred_digits
 
 # What else a headline may tell beside the figure for everybody.
 FURTHER = ("release_linked", "worst_person", "only_attribute_kept")
@@ -401,7 +401,7 @@ def check_rows(results: Results) -> tuple[CheckRow, ...]:
 
 def _check_row(check: Check) -> CheckRow:
     state = "open" if check.passed is None else "passed" if check.passed else "failed"
-    title = capitalize(check.name.replace("-", " ").replace("_", " "))
+    title = check_title(check.name)
     doubt = sentence(meaning(check), "lay") if check.failed or check.open else ""
     return CheckRow(title, words.CHECKS.get(check.name, ""), state, sentence(check.finding, "lay"), doubt)
 

@@ -35,6 +35,7 @@ from veilmeter.wording import annex_texts, sentence, sentences, text
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.page import STATES, TITLES
 from veilmeter.wording.english.sections import GLOSSARY, SECTIONS
+from veilmeter.wording.language import day, is_english
 from veilmeter.wording.latex import latex_label, latex_number, latex_table, latex_text
 
 
@@ -174,17 +175,18 @@ def annex_pdf(run: Reported, options: Options) -> bytes:
 
 def _data(run: Reported, options: Options, decision: Decision, more: Mapping[str, Any]) -> dict[str, Any]:
     chapters = [
-        dataclasses.asdict(chapter)
-        for chapter in annex(run.results, decision, run.created, language=options.language, template=options.template)
+        dataclasses.asdict(chapter) for chapter in annex(run.results, decision, run.created, template=options.template)
     ]
+    texts = annex_texts()
     return {
         "paper": options.paper,
         "title": run.results.title,
         "running": decision.headline if decision.trustworthy else decision.reliance,
         "version": run.results.version,
-        "created": run.created,
+        "created": day(run.created),
         "notice": str(run.results.settings.get("notice") or ""),
         "annex": chapters,
+        "texts": {"title": texts["annex.title"], "note": texts["annex.note"]},
         "titles": words.TITLES,
         "notes": words.NOTES,
         "states": words.STATES,
@@ -275,7 +277,7 @@ def annex_docx(run: Reported, options: Options) -> bytes:
     except ImportError:
         raise missing_extra("python-docx", "report") from None
     results, decision = run.results, decision_of(run, options)
-    texts = annex_texts(options.language)
+    texts = annex_texts()
     document = docx.Document()
     section = document.sections[0]
     section.page_width, section.page_height = (
@@ -296,7 +298,7 @@ def annex_docx(run: Reported, options: Options) -> bytes:
     if notice:
         document.add_paragraph(clean(notice))
     document.add_paragraph(texts["annex.note"])
-    for chapter in annex(results, decision, run.created, language=options.language, template=options.template):
+    for chapter in annex(results, decision, run.created, template=options.template):
         _add_chapter(document, chapter, texts["fill_in"])
     packed = io.BytesIO()
     document.save(packed)
@@ -374,7 +376,7 @@ def _add_control(paragraph: Any, text: str, title: str, entry: str, fill_in: str
         run.append(look)
     kind = element("date" if entry in DATES else "text")
     if entry in DATES:
-        kind.append(element("dateFormat", "yyyy-MM-dd"))
+        kind.append(element("dateFormat", "yyyy-MM-dd" if is_english() else "dd/MM/yyyy"))
     else:
         kind.set(qn("w:multiLine"), "1")
     properties.append(kind)

@@ -53,6 +53,7 @@ from veilmeter.results.run_folder import Matrices
 from veilmeter.wording import annex_texts, sentence, sentences
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.sections import BELOW_ZERO, GLOSSARY, REFERENCES, SECTIONS
+from veilmeter.wording.language import day
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,16 +192,13 @@ def render_annex(run: Reported, options: Options) -> str:
         "annex.html.j2",
         [],
         title=results.title,
-        created=run.created,
+        created=day(run.created),
         version=results.version,
         notice=str(results.settings.get("notice") or ""),
         sections=[],
         folds=False,
-        annex=annex(
-            results, decision_of(run, options), run.created, language=options.language, template=options.template
-        ),
+        annex=annex(results, decision_of(run, options), run.created, template=options.template),
         language=options.language,
-        texts=annex_texts(options.language),
         show_ids=options.show_ids,
     )
 
@@ -263,7 +261,7 @@ def page(
         loader=PackageLoader("veilmeter.report", "page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.globals.update(
-        titles=words.TITLES, notes=words.NOTES, levels=words.LEVELS, states=words.STATES,
+        titles=words.TITLES, notes=words.NOTES, levels=words.LEVELS, states=words.STATES, texts=annex_texts(),
     )  # fmt: skip
     environment.filters["link"] = safe_link
     environment.filters["script_json"] = _script_json

@@ -8,11 +8,10 @@ from datetime import date
 from typing import Any
 
 from veilmeter.assessment.statements import SCALE
-from veilmeter.attacks.attacker import plain_words
-from veilmeter.report.annex import File, attack_rows, file_of, likelihood_rows, recipient_names
-from veilmeter.report.decision import Decision, anonymizer_words, not_tested, release_words
+from veilmeter.report.annex import File, amount, attack_rows, file_of, likelihood_rows, recipient_names
+from veilmeter.report.decision import Decision, anonymizer_words, not_tested
 from veilmeter.results.model import Results
-from veilmeter.wording.english import page as words
+from veilmeter.wording import attacker_words
 from veilmeter.wording.numbers import capitalize
 
 # Numbers of the tool's questions.
@@ -25,7 +24,7 @@ def pia(results: Results, decision: Decision, created: str = "") -> dict[str, An
     likelihood stay unrated where the controller has not rated them. `created` is the day of the assessment."""
     file = file_of(results, decision, created)
     at = f"{created or date.today().isoformat()}T00:00:00.000Z"
-    likelihood = [f"{row[0]}: {row[2]}" for row in likelihood_rows(file)]
+    likelihood = [file.about(row[0], row[2]) for row in likelihood_rows(file)]
     return {
         "pia": {
             "name": decision.title,
@@ -97,10 +96,10 @@ def _answers_of_entries(file: File, at: str) -> list[dict[str, Any]]:
     """Only what was stated. A rating on the tool's own scale is its gauge, from 1 to 4."""
     answers = []
     for question, names in _ENTRIES.items():
-        stated = [f"{file.texts[f'entry.{name}']}: {file.entries[name]}" for name in names if name in file.entries]
+        stated = [file.about(file.texts[f"entry.{name}"], file.entries[name]) for name in names if name in file.entries]
         answers += [_answer(question, at, stated)] if stated else []
     if "severity" in file.entries:
-        answers.append(_answer(_SEVERITY, at, [file.entries["severity"]], gauge=_gauge(file, "severity")))
+        answers.append(_answer(_SEVERITY, at, [file.entry("severity")[1]], gauge=_gauge(file, "severity")))
     return answers
 
 
@@ -112,18 +111,29 @@ def _gauge(file: File, entry: str) -> int | None:
 def _answers(file: File, likelihood: Sequence[str], at: str) -> list[dict[str, Any]]:
     results, decision = file.results, file.decision
     return [
-        _answer(_PROCESSING, at, [f"{file.texts['pia.processing']}: {decision.title}.", release_words(results)]),
-        _answer(_DATA, at, [release_words(results), file.texts["pia.data"], *_data_entries(file)]),
+        _answer(
+            _PROCESSING,
+            at,
+            [
+                file.about(file.texts["pia.processing"], f"{decision.title}."),
+                amount(file),
+            ],
+        ),
+        _answer(_DATA, at, [amount(file), file.texts["pia.data"], *_data_entries(file)]),
         _answer(
             _THREATS,
             at,
-            items=[capitalize(words.ATTACKS[row.name]) for row in attack_rows(results) if row.name in results.criteria],
+            items=[
+                capitalize(file.texts[f"attack.{row.name}"])
+                for row in attack_rows(results)
+                if row.name in results.criteria
+            ],
         ),
         _answer(
             _SOURCES,
             at,
             items=dict.fromkeys(
-                capitalize(plain_words(name, attacker.about).who) for name, attacker in results.attacks.items()
+                capitalize(attacker_words(name, attacker.about).who) for name, attacker in results.attacks.items()
             ),
         ),
         _answer(_MEASURES, at, items=_measures(file, likelihood)),
@@ -133,7 +143,7 @@ def _answers(file: File, likelihood: Sequence[str], at: str) -> list[dict[str, A
             [
                 decision.reliance,
                 *likelihood,
-                *(f"Not tested: {text}" for text in not_tested(results, most=None)),
+                *(file.texts["residual.not_tested"].format(reason=text) for text in not_tested(results, most=None)),
                 file.texts["pia.likelihood"],
             ],
             gauge=_gauge(file, "likelihood"),
@@ -144,7 +154,7 @@ def _answers(file: File, likelihood: Sequence[str], at: str) -> list[dict[str, A
 def _data_entries(file: File) -> list[str]:
     """Whose data it is and who gets it, which the tool asks for with the data, as far as it was stated."""
     stated = {"entry.people": file.entries.get("people", ""), "release.recipients": recipient_names(file)}
-    return [f"{file.texts[key]}: {entry}" for key, entry in stated.items() if entry]
+    return [file.about(file.texts[key], entry) for key, entry in stated.items() if entry]
 
 
 def _answer(

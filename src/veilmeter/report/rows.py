@@ -14,7 +14,7 @@ from veilmeter.metrics.measure import MEASURES, SECTIONS, Measure, find_measure
 from veilmeter.results.criteria import D_ECE_MAX, same_point, strongest, tell_linking
 from veilmeter.results.model import Criterion, Results
 from veilmeter.results.trust import RELEASE
-from veilmeter.wording import sentence
+from veilmeter.wording import annex_texts, sentence
 from veilmeter.wording.catalog import shown
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.page import COMPARED, FROM_ORIGINAL, attacker_method, in_group, where
@@ -81,8 +81,9 @@ def _missing_row(results: Results, name: str) -> CriterionRow:
         reason = "few_have_attribute"
     else:
         reason = "no_attribute" if name == "inference" else "too_little"
-    why = words.MISSING[reason].format(
-        family=family, attack=words.MISSING_ATTACKS[name], attribute=attribute, least=LEAST_SPEAKERS
+    texts = annex_texts()
+    why = texts[f"missing.{reason}"].format(
+        family=family, attack=texts[f"missing_attack.{name}"], attribute=attribute, least=LEAST_SPEAKERS
     )
     return CriterionRow(
         name=name,
@@ -130,7 +131,7 @@ def _worst_within(results: Results, shown: Criterion) -> str:
     """The worst case of linking, where it is that of a group or of a smaller set of people."""
     worst = results.criteria[shown.name]
     same = not worst.group and worst.estimate.at.get("speakers") == shown.estimate.at.get("speakers")
-    return "" if same else words.worst_case(sentence(worst.finding, "lay"))
+    return "" if same else annex_texts()["worst_case"].format(sentence=sentence(worst.finding, "lay"))
 
 
 def _within_release(results: Results) -> str:

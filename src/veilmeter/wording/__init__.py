@@ -8,30 +8,76 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from importlib import import_module
 
-from veilmeter.attacks.attacker import ATTACKERS, plain_words
-from veilmeter.core.findings import ABOUT, Finding
+from veilmeter.attacks.attacker import ATTACKERS, PlainWords, plain_words
+from veilmeter.core.findings import ABOUT, Finding, Value
 from veilmeter.core.text import clean
-from veilmeter.wording.catalog import AUDIENCES, Audience, shown
+from veilmeter.wording.catalog import AUDIENCES, TEMPLATES, Audience, Catalog, shown
 from veilmeter.wording.codes import CODES
 from veilmeter.wording.english import ENGLISH
+from veilmeter.wording.language import ANNEX_LANGUAGES, is_english, language_module, writing_in
+from veilmeter.wording.numbers import capitalize
 
-__all__ = ["ANNEX_LANGUAGES", "AUDIENCES", "Audience", "annex_texts", "sentence", "sentences", "text"]
+__all__ = [
+    "ANNEX_LANGUAGES",
+    "AUDIENCES",
+    "Audience",
+    "annex_texts",
+    "attacker_words",
+    "check_title",
+    "fill",
+    "sentence",
+    "sentences",
+    "text",
+    "writing_in",
+]
 
 
-# The languages of the annex: each is one module with the same keys.
-ANNEX_LANGUAGES = {"en": "english", "fr": "french"}
-
-
-def annex_texts(language: str) -> Mapping[str, str]:
-    """The texts of the annex in a language, by key.
+def annex_texts(language: str | None = None) -> Mapping[str, str]:
+    """The texts of the annex by key, in a language or in the one that is being written.
 
     >>> annex_texts("en")["sign.title"], annex_texts("fr")["sign.title"]
     ('Decision to sign', 'Décision à signer')
     """
-    texts: Mapping[str, str] = import_module(f"veilmeter.wording.{ANNEX_LANGUAGES[language]}.annex").TEXTS
+    if language is not None:
+        with writing_in(language):
+            return annex_texts()
+    texts: Mapping[str, str] = language_module().TEXTS
     return texts
+
+
+def attacker_words(name: str, about: str = "") -> PlainWords:
+    """An attacker in plain words. In another language than English, one that it does not know has its name alone.
+
+    >>> with writing_in("fr"):
+    ...     attacker_words("mine", "reads transcripts").who
+    "l'attaquant mine"
+    """
+    if is_english():
+        return plain_words(name, about)
+    known: Mapping[str, PlainWords] = language_module().ATTACKERS
+    return known.get(name) or PlainWords(annex_texts()["attackers.unknown"].format(name=name))
+
+
+def check_title(name: str) -> str:
+    """A self-check as a title.
+
+    >>> check_title("adaptation helps")
+    'Adaptation helps'
+    """
+    if is_english():
+        return capitalize(name.replace("-", " ").replace("_", " "))
+    checks: Mapping[str, str] = language_module().CHECKS
+    return checks.get(name, name)
+
+
+def fill(template: str, **values: Value) -> str:
+    """A text of the annex with its values, whose format specs are those of sentences.
+
+    >>> fill("{people:person/people}", people=2)
+    '2 people'
+    """
+    return TEMPLATES.vformat(template, (), values)
 
 
 def sentence(finding: Finding, audience: Audience = "terminal") -> str:
@@ -46,13 +92,14 @@ def sentence(finding: Finding, audience: Audience = "terminal") -> str:
         return _plain(finding)
     named = {name: value for name, value in finding.values.items() if name in ABOUT and name not in known.values}
     own = replace(finding, values={name: value for name, value in finding.values.items() if name not in named})
-    words = ENGLISH.sentence(own, audience)
+    catalog: Catalog = ENGLISH if is_english() else language_module("findings").WORDS
+    words = catalog.sentence(own, audience) or ENGLISH.sentence(own, audience)
     if words is None:
         return _plain(finding)
     whose = " ".join(
         _attacker(str(value), audience) if name == "attacker" else shown(value) for name, value in named.items()
     )
-    return f"{whose}: {words}" if whose else words
+    return annex_texts()["sentence.about"].format(whose=whose, words=words) if whose else words
 
 
 def sentences(findings: Iterable[Finding], audience: Audience = "terminal") -> tuple[str, ...]:
@@ -69,7 +116,9 @@ def _attacker(name: str, audience: Audience) -> str:
     >>> _attacker("lazy-informed", "terminal"), _attacker("lazy-informed", "lay")
     ('lazy-informed attacker', 'someone who has your anonymizer (lazy-informed)')
     """
-    return f"{plain_words(name).who} ({name})" if audience == "lay" and name in ATTACKERS else f"{clean(name)} attacker"
+    if not is_english() or (audience == "lay" and name in ATTACKERS):
+        return f"{attacker_words(name).who} ({clean(name)})"
+    return f"{clean(name)} attacker"
 
 
 def _plain(finding: Finding) -> str:

@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, Item, Reference, ReferenceKind, Value
 from veilmeter.core.text import clean
-from veilmeter.wording.numbers import count, full, listing
+from veilmeter.wording.language import localize, small_word
+from veilmeter.wording.numbers import chance, count, full, listing, of_hundred, whole
 
 Audience = Literal["terminal", "lay", "technical", "annex"]
 AUDIENCES: tuple[Audience, ...] = get_args(Audience)
@@ -63,7 +64,7 @@ class Catalog:
             words = self._words.get((finding.code, level))
             if words is not None:
                 if isinstance(words, str):
-                    return _TEMPLATES.vformat(words, (), {**finding.values, "people": finding.people})
+                    return TEMPLATES.vformat(words, (), {**finding.values, "people": finding.people})
                 names_people = "people" in signature(words).parameters
                 return words(**finding.values, **({"people": finding.people} if names_people else {}))
         return None
@@ -78,20 +79,23 @@ class Catalog:
 
 class _Templates(Formatter):
     """Templates whose format specs are nouns: `{people:person/people}` is `1 person` or `3 people`, and
-    `{people:~is/are}` the word alone. Specs that begin with a point or a comma are Python's own."""
+    `{people:~is/are}` the word alone. `{linked:%}` is a share of 100: an estimate with its interval, or what chance
+    gives. Specs that begin with a point or a comma are Python's own."""
 
     def format_field(self, value: Any, spec: str) -> str:
         if not spec:
             return shown(value)
+        if spec == "%":
+            return of_hundred(value) if isinstance(value, Estimate) else chance(value)
         if spec[0] in ".,":
-            return format(value, spec)
+            return localize(format(value, spec))
         singular, _, plural = spec.removeprefix("~").partition("/")
         if spec[0] == "~":
             return singular if value == 1 else plural
         return count(value, singular, plural)
 
 
-_TEMPLATES = _Templates()
+TEMPLATES = _Templates()
 
 # What stands for one reference, and for several, that were left out for publication.
 _LEFT_OUT: dict[ReferenceKind, tuple[str, str]] = {
@@ -119,12 +123,14 @@ def shown(value: Value) -> str:
         return full(value)
     if isinstance(value, Reference):
         if not value.id:
-            return _LEFT_OUT[value.kind][0]
+            return small_word(_LEFT_OUT[value.kind][0])
         name = clean(value.id)
         return f"{clean(value.attribute)} {name}" if value.attribute else name
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if isinstance(value, float) else clean(value)
+        return small_word("yes" if value else "no")
+    if isinstance(value, int | float):
+        return whole(value) if isinstance(value, int) else localize(f"{value:.3g}")
+    return clean(value)
 
 
 def _show_items(items: tuple[Item, ...]) -> list[str]:
@@ -136,6 +142,7 @@ def _show_items(items: tuple[Item, ...]) -> list[str]:
         else:
             texts.append(shown(item))
     counted = [
-        _LEFT_OUT[kind][0] if number == 1 else f"{number:,} {_LEFT_OUT[kind][1]}" for kind, number in left_out.items()
+        small_word(_LEFT_OUT[kind][0]) if number == 1 else f"{whole(number)} {small_word(_LEFT_OUT[kind][1])}"
+        for kind, number in left_out.items()
     ]
     return texts + counted

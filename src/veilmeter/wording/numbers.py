@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from veilmeter.core.estimate import Estimate, format_number
+from veilmeter.wording.language import is_english, localize, small_word
 
 
 def count(number: float, singular: str, plural: str = "") -> str:
@@ -13,7 +14,16 @@ def count(number: float, singular: str, plural: str = "") -> str:
     >>> count(1, "speaker"), count(1200, "speaker"), count(2, "person", "people")
     ('1 speaker', '1,200 speakers', '2 people')
     """
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+    one = number == 1 or (not is_english() and number == 0)
+    return f"{whole(number)} {singular if one else plural or singular + 's'}"
+
+
+def whole(number: float) -> str:
+    """
+    >>> whole(1200)
+    '1,200'
+    """
+    return localize(f"{number:,}")
 
 
 def span(value: float, interval: tuple[float, float] | None, digits: int = 0) -> str:
@@ -22,8 +32,11 @@ def span(value: float, interval: tuple[float, float] | None, digits: int = 0) ->
     >>> span(71.2, (64.4, 78.0)), span(3.25, None, 1)
     ('71 [64, 78]', '3.2')
     """
-    shown = f"{_round(value, digits)}"
-    return shown if interval is None else f"{shown} [{', '.join(_round(end, digits) for end in interval)}]"
+    shown = localize(_round(value, digits))
+    if interval is None:
+        return shown
+    ends = ", ".join(_round(end, digits) for end in interval)
+    return f"{shown} {localize(f'[{ends}]')}"
 
 
 def _round(value: float, digits: int) -> str:
@@ -63,7 +76,7 @@ def percent(value: float, digits: int = 0) -> str:
     >>> percent(12.4), percent(0.61, 1)
     ('12 %', '0.6 %')
     """
-    return f"{value:.{digits}f} %"
+    return localize(f"{value:.{digits}f} %")
 
 
 def chance(value: float) -> str:
@@ -72,7 +85,7 @@ def chance(value: float) -> str:
     >>> chance(100 / 40), chance(100 / 400), chance(100 / 8), chance(0.0)
     ('2.5', '0.25', '12.5', '0')
     """
-    return f"{value:.{2 if value < 10 else 3}g}"
+    return localize(f"{value:.{2 if value < 10 else 3}g}")
 
 
 def expected(number: float) -> str:
@@ -81,7 +94,7 @@ def expected(number: float) -> str:
     >>> expected(0.42), expected(12.4)
     ('0.4', '12')
     """
-    return f"{number:,.0f}" if number >= 2 else f"{number:.1f}"
+    return localize(f"{number:,.0f}" if number >= 2 else f"{number:.1f}")
 
 
 def full(estimate: Estimate) -> str:
@@ -90,7 +103,7 @@ def full(estimate: Estimate) -> str:
     >>> full(Estimate(name="eer", value=30.94, unit="percent", interval=(28.4, 33.6)))
     '30.9 % [28.4, 33.6]'
     """
-    return f"{estimate.format_value()} {estimate.format_interval()}".strip()
+    return localize(f"{estimate.format_value()} {estimate.format_interval()}".strip())
 
 
 def listing(words: Sequence[str], last: str = "and") -> str:
@@ -100,7 +113,7 @@ def listing(words: Sequence[str], last: str = "and") -> str:
     """
     if len(words) < 2:
         return "".join(words)
-    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+    return f"{', '.join(words[:-1])} {small_word(last)} {words[-1]}"
 
 
 def capitalize(sentence: str) -> str:

@@ -8,12 +8,19 @@ from __future__ import annotations
 from veilmeter.wording.english import page
 
 TEXTS = {
-    "language.note": "",
+    "sentence.about": "{whose}: {words}",
+    "page.skip": "Skip to the content",
+    "page.made": "Made with veilmeter {version}",
+    "page.complete": page.NOTES["complete"],
+    "page.nobody": page.NOTES["footer_nobody"],
     "annex.title": page.TITLES["annex"],
     "annex.note": page.NOTES["annex"],
     **{f"criterion.{name}": page.full_title(page.criterion_title(name, ""), name) for name in page.CRITERIA},
     **{f"attack.{name}": attack for name, attack in page.ATTACKS.items()},
     **{f"level.{level}": word for level, word in {**page.LEVELS, "missing": page.NOT_MEASURED}.items()},
+    **{f"missing.{reason}": text for reason, text in page.MISSING.items()},
+    **{f"missing_attack.{name}": text for name, text in page.MISSING_ATTACKS.items()},
+    "worst_case": "Worst case: {sentence}",
     # --- chapters
     "controller.title": "Controller and legal basis",
     "release.title": "The release",
@@ -51,11 +58,22 @@ TEXTS = {
     "entry.review_triggers": "Events that lead to an earlier assessment",
     "entry.incidents": "If somebody is recognized: who is told, who acts",
     # --- the release
+    "release.size": "{people:person/people}, {recordings:recording}",
+    "release.minutes": "{size}, {minutes:minute} of speech",
+    "release.hours": "{size}, {hours} hours of speech",
+    "release.version": "{name}, version {version}",
+    "release.people": "{people:person/people}",
     "release.what": "What would be released",
     "release.amount": "People and recordings",
     "release.assessed": "Assessed",
     "release.anonymizer": "Anonymizer and version",
     "release.recipients": "Recipients",
+    "stated.simplified": "simplified",
+    "stated.contextual": "contextual",
+    "stated.negligible": "negligible",
+    "stated.limited": "limited",
+    "stated.significant": "significant",
+    "stated.maximum": "maximum",
     # --- recipients
     "recipients.title": "Recipients",
     "recipients.declared": "Recipients as the controller declares them. Whether somebody can be identified depends on who holds "
@@ -137,6 +155,7 @@ TEXTS = {
     "likelihood.attack": "attack",
     "likelihood.likelihood": "likelihood",
     "likelihood.severity": "severity for the people concerned",
+    "attackers.unknown": "the attacker called {name}",
     "attackers.attacker": "attacker",
     "attackers.effort": "what it takes",
     "attackers.note": "Recordings linked to the right person: {candidates} candidates, recordings together: {length}.",

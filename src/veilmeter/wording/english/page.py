@@ -309,10 +309,6 @@ def as_sentence(phrase: str) -> str:
     return capitalize(phrase.removesuffix(".")) + "."
 
 
-def worst_case(sentence: str) -> str:
-    return f"Worst case: {sentence}"
-
-
 def bar(point: Estimate) -> str:
     """A bar in words, for those who can't see it."""
     interval = f", interval {point.format_interval()}" if point.interval else ""

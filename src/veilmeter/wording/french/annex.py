@@ -1,10 +1,22 @@
-"""The annex for the file in French: the same keys as `wording.english.annex`."""
+"""The annex for the file in French: texts with the same keys as `wording.english.annex`, checks and attackers."""
 
 from __future__ import annotations
 
+from veilmeter.attacks.attacker import PlainWords
+
+SMALL_WORDS = {
+    "and": "et", "or": "ou", "yes": "oui", "no": "non", "a speaker": "un locuteur", "speakers": "locuteurs",
+    "a recording": "un enregistrement", "recordings": "enregistrements", "a file": "un fichier", "files": "fichiers",
+    "an attribute": "un attribut", "attributes": "attributs", "a value": "une valeur", "values": "valeurs",
+    "a run": "une évaluation", "runs": "évaluations", "texts": "textes",
+}  # fmt: skip
+
 TEXTS = {
-    "language.note": "Les phrases qui décrivent les mesures sont reprises en anglais de results.json ; les titres, les rubriques et "
-    "les explications sont en français.",
+    "sentence.about": "{whose} : {words}",
+    "page.skip": "Aller au contenu",
+    "page.made": "Établi avec veilmeter {version}",
+    "page.complete": "Cette page est complète : elle ne charge rien et n'envoie rien.",
+    "page.nobody": "Elle ne nomme personne.",
     "annex.title": "Annexe au dossier",
     "annex.note": "Rubriques d'un rapport d'anonymisation ou d'une analyse d'impact relative à la protection des données, remplies à "
     "partir des résultats. Ce sont des mesures, pas un avis juridique.",
@@ -30,6 +42,18 @@ TEXTS = {
     "level.high": "élevé",
     "level.unknown": "inconnu",
     "level.missing": "non mesuré",
+    "missing.scores": "Seuls des scores ont été fournis, qui ne disent pas {attack}. Évaluez des enregistrements ou des vecteurs.",
+    "missing.left_out": "L'évaluation ne l'a pas comprise. Ajoutez {family} à --measures.",
+    "missing.no_attribute": "Aucun attribut des locuteurs n'est connu. Ajoutez une colonne, telle que genre, âge ou accent, à la liste "
+    "des enregistrements ou aux vecteurs.",
+    "missing.few_have_attribute": "Trop peu de personnes ont le même attribut {attribute} : pour le déduire, il faut deux valeurs d'au "
+    "moins {least} personnes chacune. Évaluez plus de personnes.",
+    "missing.too_little": "Il y a trop peu de personnes ou d'enregistrements pour le mesurer. Évaluez plus de personnes, avec plusieurs "
+    "enregistrements chacune.",
+    "missing_attack.linking": "qui un attaquant nomme",
+    "missing_attack.singling_out": "si une règle ne convient qu'à une seule personne",
+    "missing_attack.inference": "ce qui peut être déduit d'un locuteur",
+    "worst_case": "Pire cas : {sentence}",
     # --- chapitres
     "controller.title": "Responsable du traitement et base juridique",
     "release.title": "La diffusion",
@@ -67,11 +91,22 @@ TEXTS = {
     "entry.review_triggers": "Événements qui avancent la réévaluation",
     "entry.incidents": "Si une personne est reconnue : qui est prévenu, qui agit",
     # --- la diffusion
+    "release.size": "{people:personne/personnes}, {recordings:enregistrement/enregistrements}",
+    "release.minutes": "{size}, {minutes:minute} de parole",
+    "release.hours": "{size}, {hours} heures de parole",
+    "release.version": "{name}, version {version}",
+    "release.people": "{people:personne/personnes}",
     "release.what": "Ce qui serait diffusé",
     "release.amount": "Personnes et enregistrements",
     "release.assessed": "Évalué",
     "release.anonymizer": "Anonymiseur et version",
     "release.recipients": "Destinataires",
+    "stated.simplified": "simplifiée",
+    "stated.contextual": "contextuelle",
+    "stated.negligible": "négligeable",
+    "stated.limited": "limitée",
+    "stated.significant": "importante",
+    "stated.maximum": "maximale",
     # --- destinataires
     "recipients.title": "Destinataires",
     "recipients.declared": "Destinataires déclarés par le responsable du traitement. Qu'une personne soit identifiable dépend de qui "
@@ -156,6 +191,7 @@ TEXTS = {
     "likelihood.attack": "attaque",
     "likelihood.likelihood": "vraisemblance",
     "likelihood.severity": "gravité pour les personnes concernées",
+    "attackers.unknown": "l'attaquant {name}",
     "attackers.attacker": "attaquant",
     "attackers.effort": "ce qu'il faut",
     "attackers.note": "Enregistrements reliés à la bonne personne : {candidates} candidats, enregistrements réunis : {length}.",
@@ -246,4 +282,63 @@ TEXTS = {
     "pia.data": "Enregistrements de parole anonymisés : ce qui reste des voix, et ce qui est dit.",
     "pia.measure": "Anonymisation de la voix",
     "pia.likelihood": "Ce sont des mesures. Veuillez apprécier gravité et vraisemblance sur l'échelle de votre organisme.",
+}  # fmt: skip
+
+# --- vérifications et attaquants
+
+CHECKS = {
+    "strong on original speech": "Efficace sur la parole d'origine",
+    "everybody is recognized on original speech": "Chacun est reconnu sur la parole d'origine",
+    "adaptation helps": "L'adaptation aide",
+    "anonymized differs from original": "L'anonymisé diffère de l'original",
+    "no copies in enrollment and trials": "Pas de copies entre référence et essais",
+    "enough speakers": "Assez de locuteurs",
+    "training speakers are others": "Les locuteurs d'entraînement sont d'autres personnes",
+    "enrollment and trials of different sessions": "Référence et essais de sessions différentes",
+    "scores without ties": "Scores sans ex æquo",
+    "scores are not inverted": "Les scores ne sont pas inversés",
+    "attackers ran the anonymizer": "Les attaquants ont exécuté l'anonymiseur",
+    "the release agrees with the attackers": "La diffusion concorde avec les attaquants",
+    "vector lengths tell nothing": "La longueur des vecteurs ne dit rien",
+    "draws do not repeat": "Les tirages ne se répètent pas",
+    "errors are not due to target voices": "Les erreurs ne viennent pas des voix cibles",
+    "anonymized recordings are speech": "Les enregistrements anonymisés sont de la parole",
+}
+
+_KNOWN = "des enregistrements des personnes recherchées"
+_YOURS = f"votre anonymiseur, {_KNOWN}"
+_OTHERS = "des enregistrements de quelques centaines d'autres personnes"
+_RECOGNIZER, _TRAINS = "utilise un système public de reconnaissance du locuteur", "entraîne des modèles"
+ATTACKERS = {
+    "original": PlainWords("quiconque, sans anonymisation", _KNOWN, _RECOGNIZER, "une heure"),
+    "ignorant": PlainWords("quelqu'un qui ignore que la parole a été anonymisée", _KNOWN, _RECOGNIZER, "une heure"),
+    "lazy-informed": PlainWords("quelqu'un qui a votre anonymiseur", _YOURS, _RECOGNIZER, "un jour"),
+    "semi-informed": PlainWords(
+        "quelqu'un qui a un anonymiseur semblable et entraîne un système de reconnaissance sur ce qu'il produit",
+        f"un anonymiseur semblable, {_KNOWN}, {_OTHERS}", "entraîne un modèle", "des jours",
+    ),
+    "informed": PlainWords(
+        "quelqu'un qui a votre anonymiseur et entraîne un système de reconnaissance sur ce qu'il produit",
+        f"{_YOURS}, {_OTHERS}", "entraîne un modèle", "des jours",
+    ),
+    "procrustes": PlainWords(
+        "quelqu'un qui a votre anonymiseur et tente de l'inverser", _YOURS, "un peu d'algèbre linéaire", "un jour"
+    ),
+    "wasserstein-procrustes": PlainWords(
+        "quelqu'un qui tente d'inverser votre anonymiseur sans l'avoir",
+        "des enregistrements d'origine et anonymisés, non appariés", "une méthode de recherche", "des jours",
+    ),
+    "adaptive": PlainWords(
+        "quelqu'un qui a votre anonymiseur et garde la meilleure de nombreuses méthodes", _YOURS, _TRAINS, "des jours"
+    ),
+    "adaptive-unlabeled": PlainWords(
+        "le même, qui regarde la diffusion entière à la fois", f"{_YOURS}, la diffusion entière", _TRAINS, "des jours"
+    ),
+    "adaptive-pseudonyms": PlainWords(
+        "le même, qui sait quels enregistrements diffusés vont ensemble", f"{_YOURS}, la diffusion entière", _TRAINS, "des jours"
+    ),
+    "fused": PlainWords(
+        "le même, avec plusieurs systèmes de reconnaissance à la fois, de la voix ou des mots et du rythme",
+        _YOURS, _TRAINS, "des jours",
+    ),
 }  # fmt: skip
