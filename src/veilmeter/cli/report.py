@@ -29,7 +29,11 @@ class ReportOptions(Figures):
         metavar="NAME", example="authority",
     )  # fmt: skip
     language: str | None = declare(
-        None, help="Language of the annex, and of the file for the PIA tool: en or fr.", metavar="CODE", default_text="en", example="fr"
+        None,
+        help="Language of the annex, and of the file for the PIA tool: en or fr.",
+        metavar="CODE",
+        default_text="en",
+        example="fr",
     )
     config: Path | None = declare(
         None, help="TOML file whose [annex] and [[recipients]] fill in the annex instead of those of the run.",
