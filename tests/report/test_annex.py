@@ -24,7 +24,7 @@ from veilmeter.report import write_report
 from veilmeter.report.annex import FILL_IN, Chapter, annex
 from veilmeter.report.decision import decide
 from veilmeter.results.model import Part, Results
-from veilmeter.results.run_folder import processor_seconds, read_results
+from veilmeter.results.run_folder import Costs, read_costs, read_results
 from veilmeter.results.trust import LENGTHS, RELEASE, STILL_SPEECH, TARGETS
 from veilmeter.wording import ANNEX_LANGUAGES, annex_texts, sentence, writing_in
 from veilmeter.wording.codes import CODES
@@ -90,6 +90,9 @@ def test_lines_to_fill_in_are_controls_of_the_document(tmp_path: Path) -> None:
     path = write_report(stating(annex=STATED), tmp_path / "a.docx", form="docx")
     xml = docx.Document(str(path)).element.xml
     controls = dict(re.findall(r'<w:tag w:val="annex\.(\w+)"/>.*?<w:t(?: [^>]*)?>([^<]*)</w:t>', xml, re.DOTALL))
+    assert controls.pop("option") == "☐"
+    assert xml.count("<w14:checkbox>") == 4
+    assert xml.count("<w:cantSplit/>") == xml.count("</w:tr>")
     assert set(controls) == set(options_of(AnnexEntries))
     assert controls["controller"] == "Example &lt;Hospital&gt;"
     assert controls["contact"] == TEXTS["fill_in"]
@@ -115,12 +118,12 @@ def test_a_file_may_state_it_after_the_run(tmp_path: Path) -> None:
 
 
 def by_attacker(results: Results, **seconds: float) -> Chapter:
-    decision = decide(results, seconds={f"attacker-{name}": took for name, took in seconds.items()})
+    decision = decide(results, costs=Costs({f"attacker-{name}": took for name, took in seconds.items()}))
     return next(c for c in annex(results, decision) if c.title == TEXTS["attackers.title"])
 
 
 def test_the_cost_of_an_attack_is_what_it_took_here(run: Path) -> None:
-    measured = processor_seconds(run)
+    measured = read_costs(run).seconds
     results = read_results(run)
     assert {f"attacker-{name}" for name in results.attacks} <= set(measured)
     assert all(seconds >= 0 for seconds in measured.values())
@@ -129,8 +132,22 @@ def test_the_cost_of_an_attack_is_what_it_took_here(run: Path) -> None:
     cells = {row[0].split("(")[-1].rstrip(")"): row[2] for row in chapter.table.rows}
     protocol = results.protocol
     amount = f"{protocol.enrollment_utterances} known and {protocol.trial_utterances} released recordings"
-    assert cells["ignorant"] == f"12.3 processor seconds; {amount}"
-    assert cells["informed"] == f"{amount}; processor time not recorded"
+    took = "12.3 processor seconds for the attack and its measurement; extracting voices not timed here"
+    assert cells["ignorant"] == f"{took}; {amount}"
+    assert cells["informed"].startswith("processor time of the attack not recorded; extracting voices not timed here; ")
+    assert "running the anonymizer not timed here" in cells["informed"]
+    entry = replace(results.inputs["original"], hours=2.0)
+    recorded = replace(results, inputs={**results.inputs, "original": entry})
+    costs = Costs({}, (5.0, 10), anonymizer=0.5, machine="a machine")
+    chapter = next(c for c in annex(recorded, decide(recorded, costs=costs)) if c.title == TEXTS["attackers.title"])
+    assert chapter.table is not None
+    rows = {row[0].split("(")[-1].rstrip(")"): row[2] for row in chapter.table.rows}
+    per_recording = 0.5 * (protocol.enrollment_utterances + protocol.trial_utterances)
+    assert f"{per_recording:,.1f} for extracting voices" in rows["ignorant"]
+    assert "anonymizer" not in rows["ignorant"]
+    share = protocol.enrollment_utterances / entry.utterances
+    assert f"{3600 * share:,.0f} for running the anonymizer" in rows["informed"]
+    assert "Machine: a machine." in "".join(chapter.paragraphs)
     page = write_report(run, run.parent / "cost.md", form="md").read_text()
     assert f"{measured['attacker-ignorant']:,.1f} processor seconds" in page
 
@@ -139,9 +156,9 @@ def test_a_run_that_goes_on_keeps_what_its_attacks_took(tmp_path: Path) -> None:
     original, protected = simulated([f"s{n}" for n in range(6)], utterances=4)
     given: dict[str, Any] = {"lengths": [1], "resamples": 5, "attackers": ["ignorant"], "jobs": 1}
     assess(original, protected, out=tmp_path, measures=["linkability"], **given)
-    first = processor_seconds(tmp_path)
+    first = read_costs(tmp_path).seconds
     assess(original, protected, out=tmp_path, measures=["linkability"], title="again", **given)
-    assert first["attacker-ignorant"] == processor_seconds(tmp_path)["attacker-ignorant"]
+    assert first["attacker-ignorant"] == read_costs(tmp_path).seconds["attacker-ignorant"]
 
 
 def test_the_margin_says_what_better_attackers_added() -> None:

@@ -199,6 +199,7 @@ def embed_whole(
         "dimension": done.dimension,
         "device": done.device,
         "problems": list(done.problems),
+        "computed": done.computed,
     }
     return embeddings, facts
 

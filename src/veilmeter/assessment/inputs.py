@@ -16,7 +16,7 @@ import numpy as np
 
 from veilmeter.anonymizers.anonymize_corpus import Anonymized, anonymize_corpus, manifest_path, own_seeds, run_again
 from veilmeter.anonymizers.base import Draw, load_anonymizer, parse_options
-from veilmeter.anonymizers.manifest import Entry, read_manifest, real_time_factor
+from veilmeter.anonymizers.manifest import Entry, TimedEngine, read_manifest, real_time_factor
 from veilmeter.assessment.settings import AttackerSettings, Settings
 from veilmeter.assessment.speech import (
     Corpora,
@@ -79,6 +79,7 @@ class InputReader:
     findings: list[Finding] = field(default_factory=list)
     speech: dict[SpeechRole, Speech] = field(default_factory=dict)
     run_speech: list[Speech] = field(default_factory=list)
+    extracted: tuple[float, int] = (0.0, 0)  # processor seconds, and recordings whose vectors were made for them
     corpora: Corpora = field(default_factory=dict)  # the recordings that lists name, before any is read
 
     @property
@@ -178,6 +179,7 @@ class InputReader:
 
         settings, say = self.settings, self.log.say
         offline, strict = settings.offline, settings.strict
+        timed = TimedEngine(self.engine)
         with self.log.progress(f"extracting {corpus.root.name}") as progress:
             if is_of_words(extractor):
                 originals = [beside for (other, _), beside in self.corpora.items() if other.is_original]
@@ -191,9 +193,11 @@ class InputReader:
                 )
             else:
                 embeddings, facts = embed_whole(
-                    corpus, extractor, self.engine, offline=offline, strict=strict, progress=progress, say=say
+                    corpus, extractor, timed, offline=offline, strict=strict, progress=progress, say=say
                 )
-        problems = tuple(facts.pop("problems"))
+        problems, computed = tuple(facts.pop("problems")), int(facts.pop("computed", 0))
+        if computed:  # kept vectors cost nothing here, but an attacker has to extract them
+            self.extracted = (self.extracted[0] + timed.seconds, self.extracted[1] + computed)
         return replace(part, embeddings=embeddings, extractor=facts, problems=problems)
 
     # --- the attackers' runs

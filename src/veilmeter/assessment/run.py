@@ -77,7 +77,7 @@ from veilmeter.core.options import options_of
 from veilmeter.data.corpus import SIDES, SpeechRole
 from veilmeter.data.matching import match
 from veilmeter.results.model import AttackerResult, Input, Matching, ProtocolFacts, Results
-from veilmeter.results.run_folder import RESULTS, TIMINGS, Assessment, processor_seconds, read_results, write_results
+from veilmeter.results.run_folder import RESULTS, TIMINGS, Assessment, Costs, read_costs, read_results, write_results
 from veilmeter.results.trust import UTILITY_PENDING, TrustFacts
 from veilmeter.results.verdict import conclude
 from veilmeter.speech.audio import chose_channel, leaves_home
@@ -168,7 +168,7 @@ class Run(ABC):
         self.stages = Stages(None if self.folder is None else self.folder / "stages")
         self._performed: dict[str, tuple[TaskResult, Arrays]] = {}  # by the key of the task
         self._has_recorded = False
-        self._processor_seconds = {} if self.folder is None else processor_seconds(self.folder)
+        self.costs = Costs() if self.folder is None else read_costs(self.folder)
 
     def execute(self) -> Assessment:
         if self.folder is None:
@@ -199,7 +199,7 @@ class Run(ABC):
         left = _longest_first(left)
         for number, (measured, arrays, seconds) in self.engine.run(perform, left):
             task = left[number]
-            self._processor_seconds[str(task.id)] = seconds
+            self.costs.seconds[str(task.id)] = seconds
             as_kept = self.stages.put(task.id, task.key, measured, arrays)
             done[task.id] = as_kept, self.stages.arrays_of(task.id, task.key, arrays)
             del arrays
@@ -233,7 +233,7 @@ class Run(ABC):
                 "seconds": self.log.timings,
                 "total": round(time.monotonic() - self.log.started, 3),
                 "real_time_factor": factor,
-                "processor_seconds": {str(task): self._processor_seconds.get(str(task)) for task in done},
+                **self.costs.to_json(done),
                 "command": self.argv,
                 "workers": self.engine.workers,
                 "created": created,
@@ -463,6 +463,7 @@ class SpeechRun(Run):
         outcome = FinishedRun(experiment, plan, done, reader.all_speech, findings, options, duplicates, pending)
         results = build_results(outcome, self.settings, without_place(self.argv))
         left_out = sum(len(speech.left_out) for speech in reader.all_speech) + len(experiment.matched.left_out)
+        self.costs.add_extraction(reader.extracted)
         assessment = self.record(results, done, plan.jobs, left_out, reader.real_time_factor())
         if self.folder is not None:
             write_left_out(self.folder / LEFT_OUT, reader.all_speech, experiment.matched)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from veilmeter.assessment.statements import SCALE, read_annex, read_recipients
+from veilmeter.attacks.attacker import ANONYMIZER, ATTACKERS
 from veilmeter.core.estimate import Estimate
 from veilmeter.metrics.inference import residual
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, same_or_largest
@@ -22,6 +23,7 @@ from veilmeter.wording.language import day, is_english
 from veilmeter.wording.numbers import capitalize, chance, full, of_hundred, span, whole
 
 FILL_IN = ""
+CHECKBOX = "☐"
 AUTHORITY = "authority"  # the template of the complete file
 OPTIONS = ("sign.option_1", "sign.option_2", "sign.option_3", "sign.option_4")
 
@@ -280,14 +282,14 @@ def _by_attacker(file: File) -> Chapter:
         point = _link_rate(attacker, linking)
         likelihood = file.texts["attackers.not_measured"] if point is None else full(point)
         effort = "; ".join(text for text in (about.data, about.skill, about.time) if text) or "–"
-        rows.append((f"{capitalize(about.who)} ({name})", effort, _cost(file, name), likelihood, FILL_IN))
+        rows.append((f"{capitalize(about.who)} ({name})", effort, _cost(file, attacker), likelihood, FILL_IN))
     at = {} if linking is None else linking.estimate.at
     notes = [file.texts["attackers.note"].format(candidates=at.get("speakers", "–"), length=at.get("length", 1))]
     notes = notes if linking else []
     head = ("attackers.attacker", "attackers.effort", "attackers.cost", "likelihood.likelihood", "attackers.severity")
     return Chapter(
         file.texts["attackers.title"],
-        (*notes, file.texts["attackers.cost_note"], *_margin(file, linking)),
+        (*notes, _cost_note(file), *_margin(file, linking)),
         table=Table(tuple(file.texts[key] for key in head), tuple(rows)),
     )
 
@@ -297,14 +299,41 @@ def _link_rate(attacker: AttackerResult, linking: Criterion | None) -> Estimate 
     return same_or_largest(points, linking.estimate) if linking else None
 
 
-def _cost(file: File, attacker: str) -> str:
-    """The cost of the attack: processor time, and the recordings it was made with."""
-    seconds, protocol = file.decision.seconds.get(f"attacker-{attacker}"), file.results.protocol
-    return file.texts["attackers.took" if seconds is not None else "attackers.used"].format(
-        seconds="" if seconds is None else span(seconds, None, 1 if seconds < 100 else 0),
-        enrollment=whole(protocol.enrollment_utterances),
-        trials=whole(protocol.trial_utterances),
+def _cost_note(file: File) -> str:
+    machine = file.decision.costs.machine or file.texts["attackers.unknown_machine"]
+    return file.texts["attackers.cost_note"].format(machine=machine)
+
+
+def _cost(file: File, attacker: AttackerResult) -> str:
+    """The cost of the attack: processor time for the attack itself, for extracting voices and for running the
+    anonymizer where the attacker does so, and the recordings it was made with."""
+    costs, protocol = file.decision.costs, file.results.protocol
+    recordings = protocol.enrollment_utterances + protocol.trial_utterances
+    seconds, extracted = costs.extracted
+    parts = {
+        "attack": costs.seconds.get(f"attacker-{attacker.name}"),
+        "extraction": seconds / extracted * recordings if extracted else None,
+    }
+    if attacker.kind in ATTACKERS and ANONYMIZER in ATTACKERS[attacker.kind].knows:
+        parts["anonymizer"] = _anonymizing(file)
+    took = [
+        file.texts[f"attackers.took_{name}"].format(seconds=span(value, None, 1 if value < 100 else 0))
+        if value is not None
+        else file.texts[f"attackers.unknown_{name}"]
+        for name, value in parts.items()
+    ]
+    used = file.texts["attackers.used"].format(
+        enrollment=whole(protocol.enrollment_utterances), trials=whole(protocol.trial_utterances)
     )
+    return "; ".join((*took, used))
+
+
+def _anonymizing(file: File) -> float | None:
+    """Processor seconds for anonymizing the recordings of the people that the attacker looks for."""
+    original, factor = file.results.inputs.get("original"), file.decision.costs.anonymizer
+    if factor is None or original is None or not original.hours or not original.utterances:
+        return None
+    return factor * 3600 * original.hours * file.results.protocol.enrollment_utterances / original.utterances
 
 
 def _margin(file: File, linking: Criterion | None) -> list[str]:
@@ -448,7 +477,7 @@ def _sign_off(file: File) -> Chapter:
         (file.texts["sign.question"], file.texts["sign.ask"], FILL_IN),
         (file.texts["limit.title"], decision.limit or file.texts["sign.no_limit"], FILL_IN),
         *((_criterion(file, row), f"{_level(file, row)}. {row.text}", FILL_IN) for row in criteria),
-        *(("☐", file.texts[option], FILL_IN) for option in OPTIONS),
+        *((CHECKBOX, file.texts[option], FILL_IN) for option in OPTIONS),
         (file.texts["sign.assessed_by"], str(results.settings.get("assessor") or FILL_IN), FILL_IN),
         *((*file.entry(name), FILL_IN) for name in _SIGNED),
         (file.texts["sign.version"], version, "–"),

@@ -15,6 +15,7 @@ from veilmeter.report.rows import THREE, Bar, CriterionRow, about_attacker, bar_
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import Check, Criterion, Results
 from veilmeter.results.people import are_recognized
+from veilmeter.results.run_folder import Costs
 from veilmeter.results.trust import UTILITY_PENDING, doubts, is_pending, meaning, open_questions
 from veilmeter.speech.extractors.base import HABITS, extractor_label, unheard_habits
 from veilmeter.wording import check_title, sentence, sentences, text
@@ -127,7 +128,7 @@ class Decision:
     limit: str
     strip: Strip | None = None
     digest: str = ""  # of results.json, so that what is signed can be identified
-    seconds: Mapping[str, float] = field(default_factory=dict)  # processor time by task
+    costs: Costs = field(default_factory=Costs)
 
 
 def decide(
@@ -138,7 +139,7 @@ def decide(
     candidates: int | None = None,
     limit: float | None = None,
     digest: str = "",
-    seconds: Mapping[str, float] | None = None,
+    costs: Costs | None = None,
 ) -> Decision:
     """`people` and `candidates` are those of the real release; by default the people that were assessed."""
     release = release_of(results, people=people, candidates=candidates)
@@ -177,7 +178,7 @@ def decide(
         limit="" if bounds is None else sentence(bounds, "lay"),
         strip=strip_of(results),
         digest=digest,
-        seconds=seconds or {},
+        costs=costs or Costs(),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from veilmeter.core.errors import VeilmeterError, missing_extra
 from veilmeter.core.files import plain
 from veilmeter.core.text import clean, markdown_text
-from veilmeter.report.annex import Chapter, Table, annex
+from veilmeter.report.annex import CHECKBOX, Chapter, Table, annex
 from veilmeter.report.decision import Decision, limit_finding, never_tested, reliance
 from veilmeter.report.html import (
     Options,
@@ -268,6 +268,16 @@ def _typeset(folder: Path, data: Mapping[str, Any]) -> bytes:
 
 MOST_OF_A_TITLE = 60  # characters of the title of a content control: longer ones are not shown
 DATES = ("review_date",)
+TABLE_TEXT = "Annex table"  # the style of text in tables
+# Shares of the width by the number of columns: titles are narrow, sentences wide.
+COLUMNS = {2: (2, 3), 3: (6, 9, 6), 4: (5, 6, 8, 4), 5: (4, 6, 5, 5, 4), 6: (3, 4, 4, 4, 5, 4)}
+_WORD = "schemas.openxmlformats.org/wordprocessingml/2006/main"
+_WORD_2010 = "schemas.microsoft.com/office/word/2010/wordml"
+CHECKBOX_XML = f"""<w:sdt xmlns:w="http://{_WORD}" xmlns:w14="http://{_WORD_2010}"><w:sdtPr><w:alias w:val=""/>
+<w:tag w:val="annex.option"/><w14:checkbox><w14:checked w14:val="0"/>
+<w14:checkedState w14:val="2612" w14:font="MS Gothic"/>
+<w14:uncheckedState w14:val="2610" w14:font="MS Gothic"/></w14:checkbox></w:sdtPr>
+<w:sdtContent><w:r><w:t>{CHECKBOX}</w:t></w:r></w:sdtContent></w:sdt>"""
 
 
 def annex_docx(run: Reported, options: Options) -> bytes:
@@ -285,6 +295,9 @@ def annex_docx(run: Reported, options: Options) -> bytes:
     )
     section.left_margin = section.right_margin = Mm(20)
     document.styles["Normal"].font.size = Pt(10.5)
+    small = document.styles.add_style(TABLE_TEXT, 1)  # of paragraphs
+    small.base_style, small.font.size = document.styles["Normal"], Pt(9)
+    small.paragraph_format.space_before = small.paragraph_format.space_after = Pt(2)
     properties = document.core_properties
     properties.author, properties.title, properties.comments = f"veilmeter {results.version}", clean(results.title), ""
     # The day of the run, else that of the file: the template's own is of 2013.
@@ -299,7 +312,8 @@ def annex_docx(run: Reported, options: Options) -> bytes:
         document.add_paragraph(clean(notice))
     document.add_paragraph(texts["annex.note"])
     for chapter in annex(results, decision, run.created, template=options.template):
-        _add_chapter(document, chapter, texts["fill_in"])
+        heading = _add_chapter(document, chapter, texts["fill_in"])
+    heading.paragraph_format.page_break_before = True  # what is signed is one page
     packed = io.BytesIO()
     document.save(packed)
     return packed.getvalue()
@@ -325,20 +339,28 @@ def _repeat_on_every_page(row: Any) -> None:
     row._tr.get_or_add_trPr().append(OxmlElement("w:tblHeader"))
 
 
-def _add_chapter(document: Any, chapter: Chapter, fill_in: str) -> None:
-    document.add_heading(chapter.title, 1)
+def _keep_together(row: Any) -> None:
+    """A row is on one page."""
+    from docx.oxml import OxmlElement
+
+    row._tr.get_or_add_trPr().append(OxmlElement("w:cantSplit"))
+
+
+def _add_chapter(document: Any, chapter: Chapter, fill_in: str) -> Any:
+    heading = document.add_heading(chapter.title, 1)
     for paragraph in chapter.paragraphs:
-        document.add_paragraph(clean(paragraph))
+        document.add_paragraph(clean(paragraph)).paragraph_format.keep_with_next = True
     for item in chapter.items:
         document.add_paragraph(clean(item), style="List Bullet")
     if chapter.table is not None:
         _add_table(document, chapter.table, fill_in)
+    return heading
 
 
 def _add_table(document: Any, content: Table, fill_in: str) -> None:
     headed = any(content.head)
     table = document.add_table(rows=0, cols=len(content.head))
-    table.style = "Table Grid"
+    table.style, table.autofit = "Table Grid", False
     if headed:
         for cell, title in zip(table.add_row().cells, content.head, strict=True):
             cell.paragraphs[0].add_run(clean(title)).bold = True
@@ -347,10 +369,37 @@ def _add_table(document: Any, content: Table, fill_in: str) -> None:
         entry = content.entry_of(number)
         for place, (cell, written) in enumerate(zip(table.add_row().cells, row, strict=True)):
             title = ": ".join(part for part in (row[0], content.head[place]) if part)
-            if not written or (entry and place == 1):
+            if written == CHECKBOX:
+                _add_checkbox(cell.paragraphs[0], row[1])
+            elif not written or (entry and place == 1):
                 _add_control(cell.paragraphs[0], clean(written), title, entry if place == 1 else "", fill_in)
             else:
                 cell.paragraphs[0].add_run(clean(written)).bold = place == 0
+    _set_columns(document, table)
+
+
+def _set_columns(document: Any, table: Any) -> None:
+    """Widths by the number of columns, small print, and rows that are not broken across pages."""
+    section = document.sections[0]
+    width = section.page_width - section.left_margin - section.right_margin
+    shares = COLUMNS.get(len(table.columns), (1,) * len(table.columns))
+    for column, share in zip(table.columns, shares, strict=True):
+        column.width = int(width * share / sum(shares))
+    for row in table.rows:
+        _keep_together(row)
+        for cell, share in zip(row.cells, shares, strict=True):
+            cell.width = int(width * share / sum(shares))
+            for paragraph in cell.paragraphs:
+                paragraph.style = document.styles[TABLE_TEXT]
+
+
+def _add_checkbox(paragraph: Any, option: str) -> None:
+    """A box to tick, for one of the options to sign."""
+    from docx.oxml import parse_xml
+
+    control = parse_xml(CHECKBOX_XML)
+    control[0][0].set(control[0][0].keys()[0], clean(option)[:MOST_OF_A_TITLE])
+    paragraph._p.append(control)
 
 
 def _add_control(paragraph: Any, text: str, title: str, entry: str, fill_in: str) -> None:

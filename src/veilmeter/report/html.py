@@ -91,7 +91,7 @@ def decision_of(run: Reported, options: Options) -> Decision:
         candidates=options.candidates or settings.get("candidates"),
         limit=options.limit,
         digest=run.digest,
-        seconds=run.seconds,
+        costs=run.costs,
     )
 
 

@@ -34,9 +34,10 @@ from veilmeter.results.run_folder import (
     MATRICES,
     RESULTS,
     TIMINGS,
+    Costs,
     Matrices,
     RunLike,
-    processor_seconds,
+    read_costs,
     read_matrices,
     read_results,
     table_of,
@@ -50,14 +51,14 @@ DAY = 10  # characters of a time that name the day
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Reported:
     """`folder` is where the run lies, if anywhere; `created` the day on which it was made, if that is known;
-    `digest` the SHA-256 of its results.json, `seconds` the processor time of each task."""
+    `digest` the SHA-256 of its results.json, `costs` what it took."""
 
     results: Results
     matrices: Matrices | None = None
     folder: Path | None = None
     created: str = ""
     digest: str = ""
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    costs: Costs = field(default_factory=Costs)
 
 
 def reported(subject: Subject, results: Results | None = None) -> Reported:
@@ -73,7 +74,7 @@ def reported(subject: Subject, results: Results | None = None) -> Reported:
             folder=subject.folder,
             created=created,
             digest=_digest(subject.folder),
-            seconds={} if subject.folder is None else processor_seconds(subject.folder),
+            costs=Costs() if subject.folder is None else read_costs(subject.folder),
         )
     folder = Path(subject)
     if folder.is_file():
@@ -87,7 +88,7 @@ def reported(subject: Subject, results: Results | None = None) -> Reported:
         folder=folder,
         created=_day(folder),
         digest=_digest(folder),
-        seconds=processor_seconds(folder),
+        costs=read_costs(folder),
     )
 
 

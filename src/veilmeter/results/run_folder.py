@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+import os
+import platform
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -208,12 +210,46 @@ def write_results(folder: Path, results: Results) -> Results:
     return with_digests
 
 
-def processor_seconds(folder: Path) -> dict[str, float]:
-    """What each task of a run took, where timings.json tells it, which is not part of the results."""
-    with suppress(InputError, AttributeError):
-        seconds = read_input_json(folder / TIMINGS).get("processor_seconds", {})
-        return {str(task): float(took) for task, took in seconds.items() if isinstance(took, int | float)}
-    return {}
+@dataclass(eq=False)
+class Costs:
+    """What a run took: processor seconds by task; those for extracting vectors, and of how many recordings; those of
+    the anonymizer per second of speech, where veilmeter ran it; and the machine. It is not part of the results."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    extracted: tuple[float, int] = (0.0, 0)
+    anonymizer: float | None = None
+    machine: str = ""
+
+    def add_extraction(self, extracted: tuple[float, int]) -> None:
+        """Vectors that are kept cost nothing: what an earlier run took for them stays."""
+        self.extracted = extracted if extracted[1] else self.extracted
+
+    def to_json(self, tasks: Iterable[object]) -> dict[str, Any]:
+        seconds, recordings = self.extracted
+        return {
+            "processor_seconds": {str(task): self.seconds.get(str(task)) for task in tasks},
+            "extraction": {"processor_seconds": round(seconds, 3), "recordings": recordings},
+            "machine": _machine(),
+        }
+
+
+def _machine() -> str:
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+
+
+def read_costs(folder: Path) -> Costs:
+    """What timings.json tells; nothing where it is missing or damaged."""
+    with suppress(InputError, AttributeError, KeyError, TypeError, ValueError):
+        form = read_input_json(folder / TIMINGS)
+        seconds, factor = form.get("processor_seconds", {}), form.get("real_time_factor")
+        extraction = form.get("extraction") or {"processor_seconds": 0.0, "recordings": 0}
+        return Costs(
+            {str(task): float(took) for task, took in seconds.items() if isinstance(took, int | float)},
+            (float(extraction["processor_seconds"]), int(extraction["recordings"])),
+            float(factor) if isinstance(factor, int | float) else None,
+            str(form.get("machine", "")),
+        )
+    return Costs()
 
 
 def table_of(folder: Path, results: Results, name: str) -> Path | None:

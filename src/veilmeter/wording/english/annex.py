@@ -160,11 +160,18 @@ TEXTS = {
     "attackers.effort": "what it takes",
     "attackers.note": "Recordings linked to the right person: {candidates} candidates, recordings together: {length}.",
     "attackers.cost": "what it took here",
-    "attackers.took": "{seconds} processor seconds; {enrollment} known and {trials} released recordings",
-    "attackers.used": "{enrollment} known and {trials} released recordings; processor time not recorded",
+    "attackers.took_attack": "{seconds} processor seconds for the attack and its measurement",
+    "attackers.took_extraction": "{seconds} for extracting voices",
+    "attackers.took_anonymizer": "{seconds} for running the anonymizer",
+    "attackers.unknown_attack": "processor time of the attack not recorded",
+    "attackers.unknown_extraction": "extracting voices not timed here",
+    "attackers.unknown_anonymizer": "running the anonymizer not timed here",
+    "attackers.unknown_machine": "not recorded",
+    "attackers.used": "{enrollment} known and {trials} released recordings",
     "attackers.cost_note": "Means reasonably likely to be used are a question of cost, time and technology (GDPR, recital 26). "
-    "Processor time is that of the attack and its measurement on this machine, without extracting voices from recordings and "
-    "without running the anonymizer. Attacks get cheaper.",
+    "Processor time was measured here; that for extraction and for the anonymizer is the measured rate times the recordings that "
+    "the attack needs, and is missing where vectors or anonymized recordings were given. Machine: {machine}. Training a public "
+    "voice recognizer or the anonymizer itself is not counted. Attacks get cheaper.",
     "attackers.margin": "Margin for better attackers: the strongest attacker of the published papers ({paper}) links {found} of "
     "100 recordings, the strongest that was run here ({best}) {more}. What better methods added so far, later ones may add again.",
     "attackers.no_margin": "Margin for better attackers: no attacker that was run here links more than the strongest of the "

@@ -196,11 +196,19 @@ TEXTS = {
     "attackers.effort": "ce qu'il faut",
     "attackers.note": "Enregistrements reliés à la bonne personne : {candidates} candidats, enregistrements réunis : {length}.",
     "attackers.cost": "ce qu'il a fallu ici",
-    "attackers.took": "{seconds} secondes de processeur ; {enrollment} enregistrements connus et {trials} diffusés",
-    "attackers.used": "{enrollment} enregistrements connus et {trials} diffusés ; temps de processeur non relevé",
-    "attackers.cost_note": "Les moyens raisonnablement susceptibles d'être utilisés sont une question de coût, de temps et de "
-    "technique (RGPD, considérant 26). Le temps de processeur est celui de l'attaque et de sa mesure sur cette machine, sans "
-    "l'extraction des voix et sans l'exécution de l'anonymiseur. Les attaques deviennent moins chères.",
+    "attackers.took_attack": "{seconds} secondes de processeur pour l'attaque et sa mesure",
+    "attackers.took_extraction": "{seconds} pour extraire les voix",
+    "attackers.took_anonymizer": "{seconds} pour exécuter l'anonymiseur",
+    "attackers.unknown_attack": "temps de processeur de l'attaque non relevé",
+    "attackers.unknown_extraction": "extraction des voix non chronométrée ici",
+    "attackers.unknown_anonymizer": "exécution de l'anonymiseur non chronométrée ici",
+    "attackers.unknown_machine": "non relevée",
+    "attackers.used": "{enrollment} enregistrements connus et {trials} diffusés",
+    "attackers.cost_note": "Les moyens raisonnablement susceptibles d'être utilisés sont une question de coût, de temps et de technique "
+    "(RGPD, considérant 26). Le temps de processeur a été mesuré ici ; pour l'extraction et l'anonymiseur, c'est le débit mesuré "
+    "appliqué aux enregistrements dont l'attaque a besoin, et il manque quand les vecteurs ou la parole anonymisée ont été fournis. "
+    "Machine : {machine}. Entraîner un système public de reconnaissance ou l'anonymiseur lui-même n'est pas compté. Les attaques "
+    "deviennent moins chères.",
     "attackers.margin": "Marge pour de meilleurs attaquants : le plus fort des attaquants publiés ({paper}) relie {found} "
     "enregistrements sur 100, le plus fort exécuté ici ({best}) {more}. Ce que de meilleures méthodes ont ajouté jusqu'ici, d'autres "
     "peuvent l'ajouter encore.",
