@@ -8,13 +8,13 @@ from pathlib import Path
 from veilmeter.metrics.measure import MEASURES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "measures.md"
-HEAD = "| measure | in one sentence | private is | from |\n|---|---|---|---|\n"
+HEAD = "| name | measure | private is | from |\n|---|---|---|---|\n"
 DIRECTIONS = {"higher": "higher", "lower": "lower", "neither": "depends"}
 
 
 def table() -> str:
     rows = [
-        (entry.label, entry.meaning, DIRECTIONS[entry.better], entry.source)
+        (f"`{entry.name}`", entry.label, DIRECTIONS[entry.better], entry.source)
         for entry in MEASURES.values()
         if entry.name not in MEASURES.admitted
     ]
