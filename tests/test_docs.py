@@ -113,7 +113,9 @@ def inside(folder: Path) -> Iterator[None]:
         os.chdir(before)
         sys.path[:] = path
         for name in set(sys.modules) - modules:
-            if not getattr(sys.modules[name], "__file__", None) or str(folder) in str(sys.modules[name].__file__):
+            module = sys.modules[name]
+            places = [getattr(module, "__file__", None) or "", *getattr(module, "__path__", ())]
+            if any(str(folder) in place for place in places):  # torch has modules without a file: they stay
                 sys.modules.pop(name)
         if cache is None:
             del os.environ["VEILMETER_CACHE"]
