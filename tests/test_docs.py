@@ -113,9 +113,9 @@ def inside(folder: Path) -> Iterator[None]:
         os.chdir(before)
         sys.path[:] = path
         for name in set(sys.modules) - modules:
-            module = sys.modules[name]
-            places = [getattr(module, "__file__", None) or "", *getattr(module, "__path__", ())]
-            if any(str(folder) in place for place in places):  # torch has modules without a file: they stay
+            spec = getattr(sys.modules[name], "__spec__", None)  # torch has modules without a file: they stay
+            places = [] if spec is None else [spec.origin, *(spec.submodule_search_locations or ())]
+            if any(str(folder) in str(place) for place in places):
                 sys.modules.pop(name)
         if cache is None:
             del os.environ["VEILMETER_CACHE"]
