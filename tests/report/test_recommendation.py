@@ -76,7 +76,7 @@ def test_a_doubted_run_is_named_as_the_reason_why_nothing_is_claimed_of_it(monke
     systems = [system("a", "high"), system("b", "high"), system("c", "low", reliable=False)]
     assert text(recommendation(systems, unsure)) == (
         "Of those whose figures can be relied on (a, b), none protects significantly better than the others: differences "
-        "may be chance. None of these is fit for release: a risk of being found remains. No conclusion about c: these figures can't be relied on yet."
+        "may be chance. With each of them a risk of being found remains, which speaks against a release. No conclusion about c: these figures can't be relied on yet."
     )
     assert text(recommendation(systems[:2], unsure)).startswith("The best of them is not significantly better")
     assert text(recommendation([system("a", "high"), system("c", "low", reliable=False)], unsure)).startswith(
@@ -90,7 +90,7 @@ def test_the_best_is_named_with_those_it_is_significantly_better_than(monkeypatc
     systems = [system("c", "high"), system("a", "raised"), system("b", "high")]
     assert text(recommendation(systems, compared)) == (
         "a leaves the lowest risk (raised): its strongest attacker links significantly fewer recordings than with b. The "
-        "difference to c may be chance. That does not make it fit for release: a risk of being found remains."
+        "difference to c may be chance. Even so, a risk of being found remains, which speaks against a release."
     )
 
 

@@ -129,7 +129,7 @@ def _print_open(results: Results, paragraph: Callable[..., None]) -> None:
             paragraph(f"  - {line}")
     uncertain = doubts(results) if results.verdict.trustworthy else []
     if uncertain:
-        paragraph("\nThe alarm is certain, not how high the risk is:", "bold")
+        paragraph("\nThe alarm is certain, but the size of the risk is not:", "bold")
         for doubt in uncertain:
             paragraph(f"  - {text(doubt)}")
     questions = open_questions(results)

@@ -209,8 +209,10 @@ def _one_line_errors(ctx: Any) -> Iterator[None]:
         if type(error).__name__ == "MissingParameter" and parameter is not None:
             raise InputError(f"{_names(parameter, None).removesuffix('...')} is required", fix=fix) from None
         if type(error).__name__ == "NoSuchOption":
-            near = getattr(error, "possibilities", None)
-            fix = f"did you mean {near[0]}?" if near else fix
+            given = str(getattr(error, "option_name", "")).lstrip("-")
+            known = {name.lstrip("-"): name for name in getattr(error, "possibilities", None) or ()}
+            near = difflib.get_close_matches(given, known, 1)  # without the dashes, which all options share
+            fix = f"did you mean {known[near[0]]}?" if near else fix
             raise InputError(f"no such option: {error.option_name}", fix=fix) from None
         message = error.format_message().rstrip(".").replace("Got unexpected extra argument(s)", "Unexpected argument")
         raise InputError(message[:1].lower() + message[1:], fix=fix) from None

@@ -45,11 +45,11 @@ def _people_unheard(
         whom = "this person" if unheard == 1 else "them"
         sentences.append(
             f"{unheard:,} of {count(total, 'person', 'people')} ({named}) {verb} not recognized even on original speech: "
-            f"nothing can be said of {whom}."
+            f"nothing can be said about {whom}."
         )
     if recordings:
         sentences.append(
-            f"Recordings with {shown(recordings)} are not recognized even on original speech: nothing can be said of them."
+            f"Recordings with {shown(recordings)} are not recognized even on original speech: nothing can be said about them."
         )
     return " ".join([*sentences, "Use an extractor that recognizes them."])
 
@@ -194,7 +194,7 @@ def _ties(passed: bool, moved: float, attacker: str) -> str:
         return f"Equal scores hardly matter: their order moves no figure by more than {_points(moved)} ({attacker})."
     return (
         f"Many scores are equal, and their order moves the {attacker} attacker's figures by {_points(moved)}: the scores "
-        "are rounded, or many recordings have one and the same vector."
+        "are rounded, or many recordings share one vector."
     )
 
 
@@ -226,13 +226,13 @@ def _own_runs(runs: int, shares_draws: bool, unlike: bool, not_covered: int) -> 
         sentence = f"Attackers ran the anonymizer {'once' if runs == 1 else count(runs, 'time')} themselves."
     if unlike:
         sentence = (
-            "What was given as the attackers' run is not like the release: two runs of one anonymizer hardly ever "
-            "differ so much. What attackers learned from it may not hold for the release. Give a run of the very "
-            "system and key that made the release, over the same recordings."
+            "The run given as the attackers' own does not resemble the release: two runs of one anonymizer hardly ever "
+            "differ so much. What attackers learned from it may not hold for the release. Give a run of exactly the "
+            "system and key that made the release, on the same recordings."
         )
     if not_covered:
         people = count(not_covered, "enrolled person", "enrolled people")
-        sentence += f" Their runs do not cover {people}, of whom nothing is known by them."
+        sentence += f" These runs do not cover {people}, about whom they show nothing."
     if shares_draws:
         sentence += " They enrolled people from the released run: if it draws voices at random, they share its draws."
     return sentence
@@ -277,7 +277,7 @@ WORDS.say("lengths_not_compared", "All vectors have the same length, or too few 
 @WORDS.words("vector_lengths")
 def _vector_lengths(passed: bool) -> str:
     if passed:
-        return "Nobody can be recognized by vector lengths alone whom attackers do not find anyway."
+        return "Vector lengths alone identify nobody whom the attackers do not find anyway."
     return "Vector lengths distinguish people, and no attacker that was run uses them."
 
 
@@ -323,8 +323,8 @@ WORDS.say(
 def _words_lost(lost: int, recordings: int, silent: int) -> str:
     quiet = f" ({silent:,} {'is' if silent == 1 else 'are'} silent)" if silent else ""
     return (
-        f"In {lost:,} of {recordings:,} anonymized recordings{quiet}, a recognizer understands not a single word: "
-        "silence and noise protect anybody."
+        f"In {lost:,} of {recordings:,} anonymized recordings{quiet}, a recognizer does not understand a single word: "
+        "silence and noise protect anyone."
     )
 
 

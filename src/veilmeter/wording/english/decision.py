@@ -68,7 +68,9 @@ WORDS.say(
 
 WORDS.say("self_checks_failed", "Do not rely on this result yet: {failed} of {made:self-check} failed.")
 WORDS.say("untrustworthy", "Do not rely on this result yet: its self-checks failed.")
-WORDS.say("alarm_is_certain", "The alarm is certain, not how high the risk is: {failed} of {made:self-check} failed.")
+WORDS.say(
+    "alarm_is_certain", "The alarm is certain, but the size of the risk is not: {failed} of {made:self-check} failed."
+)
 
 
 @WORDS.words("self_checks_passed")
@@ -333,8 +335,8 @@ def _no_reliable_system_better(systems: tuple[Reference, ...]) -> str:
     )
 
 
-WORDS.say("best_system_unfit", "That does not make it fit for release: a risk of being found remains.")
-WORDS.say("no_system_fit", "None of these is fit for release: a risk of being found remains.")
+WORDS.say("best_system_unfit", "Even so, a risk of being found remains, which speaks against a release.")
+WORDS.say("no_system_fit", "With each of them a risk of being found remains, which speaks against a release.")
 
 
 @WORDS.words("systems_not_judged")
