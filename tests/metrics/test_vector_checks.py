@@ -139,3 +139,25 @@ def test_recordings_that_two_runs_make_the_same() -> None:
         return original.with_vectors(drawn + 0.05 * rng.standard_normal(drawn.shape))
 
     assert repeated_draws(original, [run(), run()]) == pytest.approx(20, rel=0.6)
+
+
+def test_one_noisy_transformation_for_all_is_not_a_repeated_draw() -> None:
+    rng = np.random.default_rng(0)
+    names = np.repeat([f"s{person}" for person in range(45)], 6).tolist()
+    original = Embeddings(rng.standard_normal((len(names), 32)), [str(row) for row in range(len(names))], names)
+    turn = np.linalg.qr(rng.standard_normal((32, 32)))[0]
+    run = original.with_vectors(original.vectors @ turn + 0.11 * rng.standard_normal(original.vectors.shape))
+    assert repeated_draws(original, [run, run]) is None
+
+
+def test_recordings_let_through_by_two_runs_are_not_a_repeated_draw() -> None:
+    rng = np.random.default_rng(0)
+    names = np.repeat([f"s{person}" for person in range(20)], 6).tolist()
+    original = Embeddings(rng.standard_normal((len(names), 48)), [str(row) for row in range(len(names))], names)
+
+    def run() -> Embeddings:
+        changed = rng.standard_normal(original.vectors.shape)
+        changed[:6] = original.vectors[:6] + 0.1 * rng.standard_normal((6, 48))
+        return original.with_vectors(changed)
+
+    assert repeated_draws(original, [run(), run()]) is None

@@ -16,9 +16,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.world_cases import WORLDS, Truth, draw_rotation
 from benchmarks.world_coverage import Witness, call_witness, covered, covered_everywhere, wanted_witnesses
-from benchmarks.world_judgments import Judgment, judge
+from benchmarks.world_judgments import ATTACKERS, OPTIONS, Judgment, judge, quickly
 from benchmarks.world_traps import TRAPS
 from benchmarks.worlds import read_court, summary, tasks
+
+from veilmeter import assess
+from veilmeter.data.embeddings import Embeddings, unit
+from veilmeter.results.criteria import kept_attribute
 
 FAST = {"lengths": [1, 3], "measures": ["scores", "linkability"], "resamples": 30}
 
@@ -194,3 +198,27 @@ def test_a_finite_set_that_the_release_names_is_noticed_whatever_the_noise() -> 
     judgment = judge("noisy codebook, named", 20, 0, ("ignorant", "adaptive"), FAST)
     assert not judgment.falsely_reassuring
     assert "draws do not repeat" in judgment.distrust
+
+
+def test_a_wrong_run_does_not_show_that_only_the_gender_is_kept() -> None:
+    """Every voice is rotated alike, and the attackers' run has another rotation: attackers who find no more than the
+    gender have missed the rest."""
+    rng = np.random.default_rng([1, 45, 32])
+    own = np.repeat(np.arange(45), 6)
+    original = unit(rng.standard_normal((45, 32))[own] + rng.standard_normal((270, 32)))
+    runs = [unit(original @ draw_rotation(rng, 32) + 0.02 * rng.standard_normal(original.shape)) for _ in range(2)]
+    names = [f"p{person:03d}" for person in own]
+    sides = [
+        Embeddings(
+            rows,
+            [f"{name}-{row}" for row, name in enumerate(names)],
+            names,
+            {"gender": ["fm"[person % 2] for person in own]},
+        )
+        for rows in (original, *runs)
+    ]
+    roles = dict(zip(("original", "anonymized", "attacker_run"), sides, strict=True))
+    with quickly():
+        results = assess(**roles, attackers=list(ATTACKERS), seed=1, by=["gender"], **OPTIONS).results
+    assert kept_attribute(results) == "gender"  # as far as these attackers see
+    assert "only_attribute_kept" not in [finding.code for finding in results.verdict.headline]

@@ -213,6 +213,7 @@ def _features(*sides: Embeddings) -> list[Floats]:
 
 CLOSE = (1e-5, 1e-4, 1e-3, 3e-3)  # differences of cosines that are looked at, each beside ten times as much
 MANY_MORE = 6.0  # standard deviations above what neighboring differences give
+WITHIN_BULK = 0.5  # of the median difference: only what is far more exact than most shows a repeated draw
 LEAST_REPEATED = 8
 MOST_TOGETHER = 2000  # copies that are compared with each other
 SAME_SOUND = 0.05  # of the usual distance of two runs over one recording: the same draw again
@@ -236,6 +237,8 @@ def repeated_draws(original: Embeddings, runs: Sequence[Embeddings], *, seed: in
     if before.shape[1] == after.shape[1]:  # what was hardly changed is not a draw
         changed = ~far_outliers(np.einsum("ij,ij->i", before, after))
         before, after = before[changed], after[changed]
+        parts = np.split(changed, np.cumsum([len(run) for run in copied])[:-1])
+        copied = [run.take(part) for run, part in zip(copied, parts, strict=True)]
     some = np.random.default_rng([seed, 27]).permutation(len(before))[:MOST_TOGETHER]
     found = _kept_angles(before[some], after[some])
     return found if found is not None else _same_again(copied)
@@ -248,8 +251,12 @@ def _kept_angles(before: Floats, after: Floats) -> int | None:
     if not len(difference) or float(np.median(difference)) < CLOSE[-1]:
         return None  # nearly all cosines are kept: one transformation for all, or none
     for close in CLOSE:
-        here = np.count_nonzero(difference < close)
-        usual = (np.count_nonzero(difference < 10 * close) - here) / 9
+        if 10 * close > WITHIN_BULK * float(np.median(difference)):
+            break  # as exact as most: one transformation for all, with noise
+        here, near, far = (np.count_nonzero(difference < factor * close) for factor in (1, 4, 10))
+        # Of a range as wide as `close` further out; the second is continued to 0, as small differences are common.
+        nearer, farther = (near - here) / 3, (far - near) / 6
+        usual = max((far - here) / 9, nearer + (nearer - farther) * 4 / 9)
         if here - usual > max(LEAST_REPEATED, MANY_MORE * math.sqrt(usual)):
             return max(2, round(len(difference) / (here - usual)))
     return None

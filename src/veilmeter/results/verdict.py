@@ -18,6 +18,7 @@ from veilmeter.results.levels import SEVERITY, worst_level
 from veilmeter.results.model import Criterion, Part, Results, Verdict
 from veilmeter.results.people import Traits, people, people_beside, worst_person
 from veilmeter.results.trust import (
+    OWN_RUNS,
     RELEASE,
     UTILITY_PENDING,
     WITHIN_RELEASE,
@@ -86,12 +87,18 @@ def _headline(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]
     if individual is not None and worst is not None:
         yield individual
     kept = kept_attribute(results)
-    if kept is not None and level == "raised":
+    if kept is not None and level == "raised" and not _more_may_be_kept(results):
         yield Finding("only_attribute_kept", {"attribute": Reference("attribute", kept)}, severity="warning")
     if level == "low":
         # A reassurance says in the same breath what it does not rest on.
         yield from (finding for question in open_questions(results) for finding in question)
         yield from (finding for finding in results.pending if finding.code != UTILITY_PENDING)  # which is a check
+
+
+def _more_may_be_kept(results: Results) -> bool:
+    """Whether attackers who find only an attribute may have missed the rest: their run is of something else, or the
+    release links every person's recordings."""
+    return any(check.failed for check in results.checks if check.name == OWN_RUNS) or _pseudonyms(results)
 
 
 def _worst_case(results: Results, worst: Criterion) -> Iterator[Finding]:

@@ -260,7 +260,11 @@ def _release_linked(passed: bool, recognized: bool, own_voices: bool, share: flo
     )
 
 
-WORDS.say("no_repeated_draws", "No sign was found that the anonymizer's draws repeat.")
+WORDS.say(
+    "no_repeated_draws",
+    "No sign was found that the anonymizer's draws repeat. Draws with noise, or from a large set, leave none: if the "
+    "anonymizer draws from a finite set, an attacker who tries every member may recognize people.",
+)
 
 
 @WORDS.words("repeated_draws")

@@ -119,20 +119,28 @@ def _people_linked(
 @WORDS.words("worst_person")
 def _worst_person(estimate: Estimate, attacker: str, total: int, attackers: int, explained: bool) -> str:
     looked_at = f"{count(total, 'person', 'people')} and {count(attackers, 'attacker')}"
-    trials = count(estimate.n.get("conversations", 0), "trial")
-    return (
-        f"Of the person who is found most often, {a(attacker)} links {of_hundred(estimate)} of 100 recordings ({trials}; "
-        f"the interval allows for {looked_at}){', which chance explains among so many' if explained else ''}."
-    )
+    return f"{_most_often(estimate, a(attacker))} {_how_sure(estimate, looked_at, 'chance', explained)}"
 
 
 @WORDS.words("worst_person", "lay")
 def _worst_person_lay(estimate: Estimate, total: int, explained: bool, **further: object) -> str:
-    luck = ", which guessing explains among so many" if explained else ""
-    return (
-        f"Of {count(total, 'person', 'people')}, the one who is found most often: {of_hundred(estimate)} of 100 of their "
-        f"recordings are linked to them{luck}."
-    )
+    looked_at = count(total, "person", "people")
+    return f"{_most_often(estimate, 'an attacker')} {_how_sure(estimate, looked_at, 'guessing', explained)}"
+
+
+def _most_often(estimate: Estimate, attacker: str) -> str:
+    trials = int(estimate.n.get("conversations", 0))
+    linked = round(estimate.value / 100 * trials) if math.isfinite(estimate.value) else 0
+    return f"The person found most often is linked by {attacker} in {linked:,} of {count(trials, 'trial')}."
+
+
+def _how_sure(estimate: Estimate, looked_at: str, chance: str, explained: bool) -> str:
+    if explained:
+        return f"Among {looked_at}, {chance} explains that."
+    if estimate.interval is None:
+        return f"Among {looked_at}, {chance} does not explain that."
+    low, high = estimate.interval
+    return f"In the long run, that may be {low:.0f} to {high:.0f} of 100, allowing for {looked_at}."
 
 
 @WORDS.words("channels")
