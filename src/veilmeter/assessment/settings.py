@@ -365,7 +365,7 @@ class Settings(CorpusReading):
         least=0, most=50, parse=parse_percentage, common=False, example="1%",
     )  # fmt: skip
     precision: float = declare(
-        10.0, help="Precision with which a rate of linking must be known to be claimed, in percentage points.",
+        10.0, help="Precision, in percentage points, that a linking rate needs for the verdict to rely on it.",
         group=MEASURED, above=0, below=100, parse=parse_percentage, common=False, example="90%",
     )  # fmt: skip
     release_size: int | None = declare(

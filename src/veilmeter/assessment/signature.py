@@ -175,7 +175,7 @@ def assess(
     weak_attacker : float or str
         Highest EER on original speech, in percent, at which an attacker is trusted.
     precision : float or str
-        Precision with which a rate of linking must be known to be claimed, in percentage points.
+        Precision, in percentage points, that a linking rate needs for the verdict to rely on it.
     release_size : int, optional
         People in the real release.
     candidates : int, optional
@@ -211,11 +211,11 @@ def assess(
     part : str, optional
         Part of the corpus: test-clean, test, libri_test, mic1, ...
     root : str or Sequence[str]
-        Further folder that may hold audio; Kaldi folders may refer to audio in these folders only.
+        Additional folder that may hold audio. Kaldi folders may refer to audio in these folders only.
     columns : str or Sequence[str]
         Names of the columns of a table, as in path=audio_path,speaker=speaker_id.
     channel : str, optional
-        Channel of recordings with several that differ, from 0, or their mean; a list may name it too.
+        Channel to use if channels differ: a number from 0, or mix for their mean.
     out : str or Path, optional
         Folder for results and report; an interrupted run continues there. Without one, everything is in memory.
     jobs : int

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from veilmeter.cli import terminal
 from veilmeter.cli.command import Given
 from veilmeter.core import option_groups
 from veilmeter.core.options import OptionSet
+
+if TYPE_CHECKING:
+    from veilmeter.attacks.attacker import Attacker
 
 COLUMNS = ("attacker", "enrollment speech", "extractor", "inversion", "VoicePrivacy", "Vauquier et al. 2025")
 
@@ -24,7 +29,7 @@ OPTIONS = (ListOptions,)
 
 
 def command(given: Given) -> None:
-    """List the attackers, what each one has, and its other names."""
+    """List the attackers: what each one does, and its other names."""
     from veilmeter.attacks.attacker import ATTACKERS, BASELINE
     from veilmeter.cli.output import output_form
     from veilmeter.core.files import to_json
@@ -39,21 +44,39 @@ def command(given: Given) -> None:
         for row in (COLUMNS, ("---",) * len(COLUMNS), *rows):
             print("| " + " | ".join(row) + " |")
         return
+    from rich.padding import Padding
     from rich.table import Table
 
     console = terminal.console()
-    table = Table(box=None, pad_edge=False, show_lines=False)
-    # For 80 columns: the inversion is written with the extractor, and no word is ever cut, as a name that others use is
-    # of no use without its end.
-    shown = [(*row[:2], row[2] if row[3] == "-" else f"{row[2]}; {row[3]}", *row[4:]) for row in rows]
-    for number, column in enumerate((*COLUMNS[:3], *COLUMNS[4:])):
-        longest = max(len(word) for cell in (column, *(row[number] for row in shown)) for word in cell.split())
-        table.add_column(column, header_style="dim", width=longest if number != 2 else None)
-    for row in shown:
-        table.add_row(*row)
-    console.print(table)
-    console.print(
-        "\nThe last two columns are what others call the same attacker: the VoicePrivacy challenges' semi-informed "
-        "attacker is our informed one.",
-        style="dim",
-    )
+    width = max(map(len, attackers))
+    for title, group in _groups(attackers.values()).items():
+        console.print(f"{title}:")
+        table = Table.grid(padding=(0, 2))
+        table.add_column(width=width)
+        for attacker in group:
+            table.add_row(attacker.name, _description(attacker))
+        console.print(Padding(table, (0, 0, 1, 2)))
+    console.print("What each one has, as a table: veilmeter attackers --markdown", style="dim")
+
+
+def _groups(attackers: Iterable[Attacker]) -> dict[str, list[Attacker]]:
+    groups: dict[str, list[Attacker]] = {}
+    for attacker in attackers:
+        if attacker.default:
+            title = "Attackers that `veilmeter assess` runs"
+        elif attacker.apart:
+            title = "On request (--attackers NAME), reported beside the headline"
+        elif attacker.several:
+            title = "Added if there is more than one --extractor"
+        else:
+            title = "On request (--attackers NAME)"
+        groups.setdefault(title, []).append(attacker)
+    return groups
+
+
+def _description(attacker: Attacker) -> str:
+    """What it does, and its names elsewhere where they are others."""
+    names = {"VoicePrivacy": attacker.voiceprivacy, "Vauquier et al. 2025": attacker.vauquier2025}
+    elsewhere = "; ".join(f"{who}: {name}" for who, name in names.items() if name and name != attacker.name)
+    about = attacker.about[:1].upper() + attacker.about[1:]
+    return f"{about} ({elsewhere})." if elsewhere else f"{about}."

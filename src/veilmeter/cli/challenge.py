@@ -37,12 +37,12 @@ class ChallengeOptions(OptionSet):
     data: Path = declare(help="Folder data/ of the challenge's tools.", argument=True)
     suffix: str = declare(help="Suffix of the anonymized folders, such as _mine.", example="_b3")
     year: str = declare(
-        "2024", help="Challenge whose folders are asked for: 2024 or 2026.", metavar="YEAR", choices=("2024", "2026"),
+        "2024", help="Year of the challenge: 2024 or 2026.", metavar="YEAR", choices=("2024", "2026"),
         acts_when=_of("check"), example="2026",
     )  # fmt: skip
     track: str | None = declare(
         None, help="Track of 2026: 1 (English) or 2 (four languages).", metavar="N", choices=("1", "2"),
-        default_text="those that were begun", acts_when=_of("check"), example="2",
+        default_text="those with anonymized folders", acts_when=_of("check"), example="2",
     )  # fmt: skip
     run: Path | None = declare(
         None, help="Output of `assess --vpc`, whose tables are added under veilmeter/.", path=True,
@@ -63,8 +63,8 @@ def command(given: Given) -> None:
 
     `check` compares every anonymized folder with its original as the organizers' tools will, and reads the header
     of every recording. The exit code is 0 if everything is there, and 2 if not. `zip` collects what the challenge's
-    evaluation left in exp/, without recordings and models; tables of veilmeter are added under their own name, as
-    they are not the challenge's figures.
+    evaluation left in exp/, without recordings and models. veilmeter's own tables are added under their own names,
+    because they are not the challenge's figures.
 
     Examples:
 

@@ -52,10 +52,10 @@ class CompareOptions(Figures, OutputForms):
         None, help="Write a page that shows the systems side by side, or the --table.", path=True, example="out-page"
     )
     bundle: bool = declare(
-        False, help="Put every run's own page into that page, so that one file can be sent.", example=True
+        False, help="Include every run's own page in the --report page, so that one file can be sent.", example=True
     )
     with_audio: bool = declare(
-        False, help="Put the same recordings, original and by every system, into that page.", example=True
+        False, help="Include the same recordings, original and by every system, in the --report page.", example=True
     )
     table: bool = declare(
         False, help="Print systems by measures, as in a paper: best in bold, significant differences marked.",

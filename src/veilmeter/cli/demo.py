@@ -29,7 +29,7 @@ OPTIONS = (DemoOptions,)
 def command(given: Given) -> None:
     """Try everything on synthetic voices, from attack to report.
 
-    Attacks and compares four anonymizers and writes their reports. Bring nothing: the voices are synthetic.
+    Attacks and compares four anonymizers and writes their reports. No data is needed: the voices are synthetic.
     """
     from veilmeter.cli.terminal import stages
     from veilmeter.core.engine import cores

@@ -83,7 +83,12 @@ class ScoreOptions(WholeOptions, OutputForms):
         metavar="[SCORES]...",
     )  # fmt: skip
     trials: Path | None = declare(
-        None, help="Trial key: which trials are target.", metavar="KEY", group=SCORES, path=True, example="other-key"
+        None,
+        help="Trial key: which trials are target trials.",
+        metavar="KEY",
+        group=SCORES,
+        path=True,
+        example="other-key",
     )
     layout: str | None = declare(
         None, help="Layout of the key if it is not recognized: vpc, pairs or voxceleb.", group=SCORES,

@@ -54,7 +54,7 @@ class ReportOptions(Figures):
         None, help="Paper of the PDF and the DOCX: a4 or letter.", default_text="a4", example="letter"
     )
     with_audio: bool = declare(
-        False, help="Put original and anonymized recordings of the riskiest speakers into the page.", example=True
+        False, help="Include original and anonymized recordings of the people at most risk in the page.", example=True
     )
     show_ids: bool = declare(False, help="Show speaker ids instead of pseudonyms.", example=True)
     figures: Path | None = declare(

@@ -85,9 +85,10 @@ OPTIONS = (SimilarityOptions,)
 def command(given: Given) -> None:
     """Compare all voices before and after anonymization: DeID, G_VD.
 
-    DeID says how far the original voices are gone, G_VD how distinct the voices remain. Scores of original against
-    original (OO), original against protected (OP) and protected against protected (PP) voices are calibrated and
-    averaged for each pair of speakers. D_diag is how much more similar speakers are to themselves than to others.
+    DeID is how well the original voices are hidden, G_VD how distinct the new voices are from each other. Scores of
+    original against original (OO), original against protected (OP) and protected against protected (PP) voices are
+    calibrated and averaged for each pair of speakers. D_diag is how much more similar speakers are to themselves than
+    to others.
 
     Examples:
 

@@ -352,7 +352,7 @@ class CorpusReading(OptionSet):
         acts_when=(SPEECH, AUDIO), example="_anon",
     )  # fmt: skip
     root: tuple[str, ...] = declare(
-        (), help="Further folder that may hold audio; Kaldi folders may refer to audio in these folders only.",
+        (), help="Additional folder that may hold audio. Kaldi folders may refer to audio in these folders only.",
         metavar="FOLDER", group=CORPUS, path=True, comparable=True, acts_when=(SPEECH, AUDIO, OTHER_FOLDERS),
         example="cache",
     )  # fmt: skip
@@ -361,7 +361,7 @@ class CorpusReading(OptionSet):
         metavar="MEANING=COLUMN", group=CORPUS, parse=list_columns, acts_when=(SPEECH, AUDIO), example="speaker=gender",
     )  # fmt: skip
     channel: str | None = declare(
-        None, help="Channel of recordings with several that differ, from 0, or their mean; a list may name it too.",
+        None, help="Channel to use if channels differ: a number from 0, or mix for their mean.",
         metavar="N|mix", group=CORPUS, parse=name_channel, acts_when=(SPEECH, AUDIO, SEVERAL_CHANNELS), example="1",
     )  # fmt: skip
 

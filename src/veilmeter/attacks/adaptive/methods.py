@@ -170,8 +170,8 @@ BEST_RECORDING = _CopyFamily(
 )
 NORMALIZED_LAZY = _CopyFamily(
     "normalized-lazy",
-    "compares a recording with the mean of each candidate's anonymized copies, beside what both score with their "
-    "nearest strangers",
+    "compares a recording with the mean of each candidate's anonymized copies, relative to how both score against "
+    "their nearest strangers",
     normalizes=True,
 )
 

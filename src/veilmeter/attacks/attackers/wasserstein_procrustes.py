@@ -17,8 +17,8 @@ class WassersteinProcrustes(InvertingAttacker):
     name = "wasserstein-procrustes"
     order = 60
     about = (
-        "learns the rotation without knowing which anonymized recording belongs to which clear one, and compares the "
-        "restored vectors with original speech"
+        "learns such a rotation without knowing which anonymized recording belongs to which original one, and compares "
+        "the restored vectors with original speech"
     )
     aliases = ("wasserstein", "unsupervised-inversion")
     method = "wasserstein"
