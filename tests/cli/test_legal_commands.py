@@ -55,6 +55,18 @@ def folder(tmp_path_factory):
     return root
 
 
+def test_a_curve_has_a_line_per_point_in_80_columns(folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    done = run(
+        "singling-out", "--enroll", folder / "enroll.npz", "--test", folder / "said.npz",
+        "--speakers", "2,20", "--lengths", "1,3", "--draws", 1, "--folds", 2,
+    )  # fmt: skip
+    lines = [line.split() for line in done.stdout.splitlines()]
+    risks = [line[4:6] for line in lines if line[:4] == ["risk", "beyond", "the", "control"]]
+    assert risks == [["2", "1"], ["20", "1"], ["2", "3"], ["20", "3"]]
+    assert ["measure", "speakers", "length"] in [line[:3] for line in lines]
+
+
 def test_the_references_linkability(folder, reference):
     wanted = reference["legal"]["linkability"]
     for length in (1, 2):

@@ -84,7 +84,7 @@ def test_real_speech_is_fine(librispeech: Path) -> None:
     found = check(librispeech / "test-other-10x10")
     assert found.usable
     assert not found.problems
-    assert "10 speakers (5 f, 5 m), 100 utterances (10 to 10 a speaker), 10 sessions, 0.21 hours" in found.summary
+    assert "10 speakers (5 f, 5 m), 100 utterances (10 per speaker), 10 sessions, 0.21 hours" in found.summary
 
 
 def test_audio_that_nobody_owns_is_a_corpus_that_is_wrong(tmp_path: Path, speechlike: Make) -> None:

@@ -325,7 +325,7 @@ def _key(paths: Sequence[Path] | None, layout: str | None) -> dict[tuple[str, st
 def _title(learnt: InversionMap, evaluation: Evaluation, oracle: bool) -> str:
     how = learnt.facts.get("method", "stored map")
     trials = sum(len(group.restored) for group in evaluation.groups)
-    return f"Inversion by {how}{' (oracle)' if oracle else ''}: {trials} anonymized trials turned back"
+    return f"Inversion by {how}{' (oracle)' if oracle else ''}: {trials} anonymized trials restored"
 
 
 def _notes(evaluation: Evaluation, clear: bool, per_speaker: bool, saved: Path | None) -> list[Finding]:

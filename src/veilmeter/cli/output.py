@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv as csv_module
 import io
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -215,9 +215,9 @@ def _begins_a_number(text: str) -> bool:
 COLUMNS = ("measure", "value", "95 % interval", "chance", "safer", "method")
 
 
-def _cells(estimate: Estimate, elsewhere: Mapping[str, Any] | None = None) -> tuple[str, str, str, str, str, str]:
+def _cells(estimate: Estimate, elsewhere: Collection[str] = ()) -> tuple[str, str, str, str, str, str]:
     """One row; parameters that are written `elsewhere` are left out of it."""
-    at = ", ".join(f"{key} {value}" for key, value in estimate.at.items() if key not in (elsewhere or {}))
+    at = ", ".join(f"{key} {value}" for key, value in estimate.at.items() if key not in elsewhere)
     value = estimate.format_value() + (f"  {estimate.extra['tag']}" if "tag" in estimate.extra else "")
     safer = {"higher": "↑", "lower": "↓", "neither": ""}[estimate.better]
     label = estimate.label + (f" ({at})" if at else "")
@@ -233,25 +233,29 @@ def _print_table(page: Page) -> None:
     for line in page.lead:
         console.print(Text("\n" + clean(line)))
     for heading, rows in page.groups():
-        cells = [_cells(estimate) for estimate in rows]
-        columns: Sequence[str] = COLUMNS
+        # Parameters that all rows share are written in the heading, those that vary in their own columns.
+        shared = _common_parameters(rows)
+        varying = [key for key in rows[0].at if key not in shared and all(key in row.at for row in rows)]
+        heading += f" ({', '.join(f'{key} {value}' for key, value in shared.items())})" if shared and heading else ""
+        elsewhere = {*varying, *(shared if heading else ())}
+        columns: list[str] = [COLUMNS[0], *varying, *COLUMNS[1:]]
+        cells = [
+            [label, *(str(estimate.at[key]) for key in varying), *figures]
+            for estimate, (label, *figures) in ((estimate, _cells(estimate, elsewhere)) for estimate in rows)
+        ]
         below = ""
-        if _width(columns, cells) > console.width:  # what all rows share goes into the heading, methods below the table
-            shared = _common_parameters(rows)
-            heading += f" ({', '.join(f'{key} {value}' for key, value in shared.items())})" if shared else ""
-            cells = [_cells(estimate, shared) for estimate in rows]
-            if _width(columns, cells) > console.width:
-                columns, below = COLUMNS[:-1], _method_note(rows)
+        if _width(columns, cells) > console.width:
+            below = _method_note(rows)
+            columns.pop()
         table = Table(box=None, pad_edge=False)
         for number, column in enumerate(columns):
-            # on a narrow terminal the words give way, never the numbers
-            wide = max(len(row[number]) for row in [columns, *cells]) if 1 <= number <= 4 else None
+            words = column in ("measure", "method")  # on a narrow terminal the words give way, never the numbers
             table.add_column(
                 column,
-                justify="right" if number in (1, 3) else "left",
+                justify="right" if column in ("value", "chance", *varying) else "left",
                 header_style="dim",
-                no_wrap=1 <= number < 5,
-                min_width=wide,
+                no_wrap=not words,
+                min_width=None if words else max(len(row[number]) for row in [columns, *cells]),
             )
         for estimate, row in zip(rows, cells, strict=True):
             shown = [Text(cell) for cell in row[: len(columns)]]

@@ -163,7 +163,7 @@ def command(given: Given) -> None:
 
 
 SECTIONS = {
-    "Is the original speaker gone?": ["deid", "d_diag_op", "d_diag_op_modulus", "d_diag_op_log"],
+    "Is the original voice hidden?": ["deid", "d_diag_op", "d_diag_op_modulus", "d_diag_op_log"],
     "Do the protected voices stay distinct?": ["g_vd", "d_diag_pp", "d_diag_pp_modulus", "d_diag_pp_log"],
     "How distinct were the original voices?": ["d_diag_oo", "d_diag_oo_modulus", "d_diag_oo_log"],
     "Do protected recordings link?": [

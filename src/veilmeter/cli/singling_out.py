@@ -153,8 +153,8 @@ def command(given: Given) -> None:
 
 SECTIONS = {
     "Is somebody picked out?": ["singling_out"],
-    "... beyond what knowing nobody gives?": ["residual_risk", "control"],
-    "... and is it the right one?": ["hit_share"],
+    "More often than by a rule that knows nobody?": ["residual_risk", "control"],
+    "Is it the right person?": ["hit_share"],
     "By an attacker who knows more": [
         "singling_out_knowing", "residual_risk_knowing", "control_knowing", "hit_share_knowing",
     ],

@@ -148,10 +148,11 @@ def _spread(values: np.ndarray[Any, Any]) -> dict[str, float]:
 def _summary(facts: dict[str, Any]) -> str:
     genders = ", ".join(f"{count} {name}" for name, count in facts["speakers_by_gender"].items())
     each, length = facts["utterances_per_speaker"], facts["seconds_per_utterance"]
+    per_speaker = " to ".join(dict.fromkeys(f"{each[end]:g}" for end in ("least", "most")))
     sessions = f", {facts['sessions']} sessions" if facts["sessions"] else ""
     return (
         f"{facts['layout']} layout, {facts['speakers']} speakers ({genders}), {facts['utterances']} utterances "
-        f"({each['least']:g} to {each['most']:g} a speaker){sessions}, {facts['hours']:.2f} hours "
+        f"({per_speaker} per speaker){sessions}, {facts['hours']:.2f} hours "
         f"({length['least']:.1f} to {length['most']:.1f} s, median {length['median']:.1f} s)"
     )
 

@@ -504,7 +504,7 @@ class _Isolating:
         if control and len(outsiders):
             chosen = assign_outsiders(outsiders, rows, kinds, self.seed)
             controlled = without_target(
-                len(rows), f"{len(outsiders)} enrolled outsiders are too few, or of other kinds"
+                len(rows), f"the {len(outsiders)} enrolled outsiders are too few, or of another gender"
             )
         if chosen is not None:
             (theirs,) = self._isolate(vectors[chosen], targets, False)

@@ -105,7 +105,7 @@ WORDS.say(
 
 @WORDS.words("people_not_enrolled")
 def _people_not_enrolled(count: int, examples: tuple[Reference, ...]) -> str:
-    return f"{counted(count, 'test speaker')} not enrolled, so no attacker can find them: {_few(count, examples)}."
+    return f"{counted(count, 'test speaker')} {'is' if count == 1 else 'are'} not enrolled, so no attacker can find them: {_few(count, examples)}."
 
 
 WORDS.say("trials_repeated", "{file}: {count:repeated line} ignored; each trial counts once.")
