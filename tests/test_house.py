@@ -104,7 +104,7 @@ def docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
 
 def declares_a_command(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """A command's parameters are its options, so there are as many as it has."""
-    if name_of(path) == "assessment/signature.py" and node.name == "assess":
+    if (name_of(path), node.name) in {("assessment/signature.py", "assess"), ("results/gate.py", "gate")}:
         return True
     return path.parent.name == "cli" and (node.name == "command" or bool(node.decorator_list))
 

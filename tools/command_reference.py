@@ -8,7 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from veilmeter.assessment.settings import AttackerSettings, RunOptions, Settings
+from veilmeter.assessment.attacker_settings import AttackerSettings
+from veilmeter.assessment.settings import RunOptions, Settings
 from veilmeter.assessment.statements import AnnexEntries, Recipient
 from veilmeter.cli.command import default_text, metavar, split_examples, summary
 from veilmeter.cli.main import SECTIONS

@@ -83,7 +83,8 @@ def test_a_run_owns_its_folder(tmp_path: Path) -> None:
     assert {"matrices.parquet", "scores-lazy-informed.parquet"} <= {file.name for file in (out / "tables").iterdir()}
     assess(ORIGINAL, RELEASED, out=out, attackers=["ignorant"], **FAST)
     left = {file.name for file in (out / "tables").iterdir()}
-    assert left == {"estimates.parquet", "scores-ignorant.parquet", "scores-original.parquet", "speakers.parquet"}
+    scores = {"scores-ignorant.parquet", "scores-original.parquet"}
+    assert left == {"estimates.parquet", "groups.parquet", "speakers.parquet", *scores}
     assert set(read_results(out).tables) == left
     assert not (out / "report.html").exists()
 

@@ -160,7 +160,7 @@ def test_the_command(tmp_path: Path) -> None:
     code, text = run("gate", tmp_path, "--max", "linkability@20=90%", "--min", "eer=29")
     assert code == 1
     assert [line.split()[0] for line in text.splitlines()] == [
-        "holds", "BROKEN", "BROKEN", "open", "Level", "Checked:", "Note:", "Attackers"
+        "holds", "BROKEN", "BROKEN", "open", "Level", "Checked:", "EER", "Note:", "Attackers"
     ]  # fmt: skip
     assert f"Level of the risk: {results_with().verdict.level} (linking)." in text
     assert "Checked: the attackers ignorant, lazy-informed; of everybody and within gender f, m." in text

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.assessment.settings import MEASURES, AttackerSettings, Settings, make_settings, read_settings
+from veilmeter.assessment.attacker_settings import AttackerSettings
+from veilmeter.assessment.settings import MEASURES, Settings, make_settings, read_settings
 
 if TYPE_CHECKING:
     from veilmeter.assessment.challenge.assess import ChallengeAssessment, assess_challenge

@@ -255,7 +255,7 @@ class KnownPairs:
 
 
 def inversion_part(
-    known: KnownPairs, others: Mapping[str, KnownPairs], intervals: bool, seed: int
+    known: KnownPairs, others: Mapping[str, KnownPairs], intervals: bool, seed: int, eer_method: str = "rocch"
 ) -> tuple[TaskResult, Arrays]:
     """Inversion attacks in all their variants (Champion et al. 2021), beside the inversion attackers:
     Procrustes with and without PCA, centering and a map for each gender, also on the vectors of attackers with their
@@ -265,6 +265,7 @@ def inversion_part(
     """
     measured: list[Estimate] = []
     oracle: list[Estimate] = []
+    how = intervals, eer_method
     for extractor, sides in {"": known, **others}.items():
         if sides.clear_enrollment.dimension != sides.anonymized_enrollment.dimension:
             continue
@@ -274,17 +275,17 @@ def inversion_part(
             except InputError:
                 continue
             done = _evaluate_inversion(learned, sides)
-            measured += _inversion_points(done, _inversion_at("procrustes", settings, extractor), intervals)
+            measured += _inversion_points(done, _inversion_at("procrustes", settings, extractor), *how)
         best = InversionSettings(pca=_pca_dimension(sides.clear_trials), by=_inversion_by(sides), seed=seed)
         learned = learn(sides.clear_trials, sides.anonymized_trials, best)
         done = _evaluate_inversion(learned, sides)
-        oracle += _inversion_points(done, _inversion_at("procrustes, oracle", best, extractor), intervals)
+        oracle += _inversion_points(done, _inversion_at("procrustes, oracle", best, extractor), *how)
     if not measured:
         raise InputError("no inversion could be learned")
     part = Part(
         name="inversion",
         estimates=_by_name(measured),
-        reference=_by_name([*oracle, *_inversion_baselines(known, others)]),
+        reference=_by_name([*oracle, *_inversion_baselines(known, others, eer_method)]),
     )
     return TaskResult(part=part, findings=_lookup_findings(known, LOOKED_UP)), {}
 
@@ -346,35 +347,37 @@ def _inversion_at(attack: str, settings: InversionSettings, extractor: str) -> d
     return at
 
 
-def _inversion_points(done: Evaluation, at: Mapping[str, str | int], intervals: bool) -> list[Estimate]:
-    rocch, roc = done.eer(), done.eer(method="roc", fold=True)
+def _inversion_points(
+    done: Evaluation, at: Mapping[str, str | int], intervals: bool, eer_method: str
+) -> list[Estimate]:
+    eers, roc = done.eer(method=eer_method), done.eer(method="roc", fold=True)
     points: list[Estimate] = []
     for group in done.groups:
         where = {**at, **done.at(group)}
         for name, ranked in (("top1", group.whose), ("top1_clear", group.where)):
             points.append(ranked.estimate(name, intervals=intervals, at=where))
-        if group.name in rocch:
-            points.append(_inversion_eer(rocch[group.name], roc[group.name], where))
+        if group.name in eers:
+            points.append(_inversion_eer(eers[group.name], roc[group.name], where, eer_method))
     return points
 
 
-def _inversion_eer(rocch: float, roc: float, at: Mapping[str, str | int | float]) -> Estimate:
-    """ROCCH, unfolded; `extra` has the EER as the paper computes it."""
+def _inversion_eer(percent: float, roc: float, at: Mapping[str, str | int | float], eer_method: str) -> Estimate:
+    """Unfolded; `extra` has the EER as the paper computes it."""
     entry = find_measure("eer")
     return Estimate(
         name="eer",
         label=entry.label,
-        value=rocch,
+        value=percent,
         unit=entry.unit,
         better=entry.better,
         null=50.0,
-        method="ROCCH, plain means as enrollment models",
+        method=f"{eer_method}, plain means as enrollment models",
         at=at,
         extra={"roc_folded": roc},
     )
 
 
-def _inversion_baselines(known: KnownPairs, others: Mapping[str, KnownPairs]) -> list[Estimate]:
+def _inversion_baselines(known: KnownPairs, others: Mapping[str, KnownPairs], eer_method: str) -> list[Estimate]:
     """Lines 1 to 4 of Table 2: no map, plain means of the vectors as they are, cosine."""
     rows = [
         ("original", known.clear_enrollment, known.clear_trials),
@@ -387,12 +390,12 @@ def _inversion_baselines(known: KnownPairs, others: Mapping[str, KnownPairs]) ->
         if enrollment.dimension != trials.dimension:
             continue
         done = evaluate(identity_map(enrollment.dimension), trials, None, enrollment, most=LOOKED_UP)
-        rocch, plain = done.eer(), done.eer(method="roc")
+        eers, plain = done.eer(method=eer_method), done.eer(method="roc")
         roc = {name: min(percent, 100 - percent) for name, percent in plain.items()}
         for group in done.groups:
-            if group.name in rocch:
+            if group.name in eers:
                 at = {"attack": "none", "attacker": attacker, **done.at(group)}
-                point = _inversion_eer(rocch[group.name], roc[group.name], at)
+                point = _inversion_eer(eers[group.name], roc[group.name], at, eer_method)
                 points.append(point.with_(extra={**point.extra, "roc": plain[group.name]}))
     return points
 

@@ -92,6 +92,7 @@ class MeasureOptions:
     intervals: bool = True
     resamples: int = 1000
     seed: int = 0
+    eer_method: str = "rocch"
     eer_rules: tuple[str, ...] = ()
 
     def wants(self, family: str) -> bool:
@@ -244,7 +245,10 @@ def _learning(job: Job, tried: Mapping[int, Conversations]) -> Estimates:
         return Estimates()
     rows = tried[1].utterances
     spoken = job.test.speakers[rows[:, 0]]
-    return job.scoring.learning(rows, list(spoken), intervals=job.options.intervals, seed=job.options.seed)
+    options = job.options
+    return job.scoring.learning(
+        rows, list(spoken), intervals=options.intervals, seed=options.seed, eer_method=options.eer_method
+    )
 
 
 def _in_order(estimates: Estimates, isolation: Estimates) -> Estimates:
@@ -326,6 +330,7 @@ def estimates_of_scores(scores: Scores, options: MeasureOptions) -> tuple[dict[s
         intervals=options.intervals,
         resamples=options.resamples,
         seed=options.seed,
+        eer_method=options.eer_method,
     )
     return {**measured, **eers_by(scores, options.eer_rules)}, reasons
 
@@ -373,7 +378,10 @@ def _points(measured: Estimate | Sequence[Estimate]) -> list[Estimate]:
 
 
 def _eer(matrix: Matrix, options: MeasureOptions) -> Estimate:
-    return eer_estimate(matrix.to_scores(), intervals=options.intervals, resamples=options.resamples, seed=options.seed)
+    return eer_estimate(
+        matrix.to_scores(), intervals=options.intervals, resamples=options.resamples, seed=options.seed,
+        eer_method=options.eer_method,
+    )  # fmt: skip
 
 
 def _one_minus_eer(matrix: Matrix, eer: Estimate | Sequence[Estimate]) -> Estimate:

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from veilmeter._version import __version__
 from veilmeter.anonymizers.base import load_with_unused, parse_options
 from veilmeter.assessment.attack import Job
+from veilmeter.assessment.attacker_settings import AttackerSettings
 from veilmeter.assessment.evidence import DuplicateAudio, trust_facts
 from veilmeter.assessment.experiment import Experiment
 from veilmeter.assessment.given_scores import combine
 from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan, channels
-from veilmeter.assessment.settings import AttackerSettings, Facts, Settings
+from veilmeter.assessment.settings import Facts, Settings
 from veilmeter.assessment.speech import Speech
 from veilmeter.assessment.tasks import Done, TaskId, TaskKind, TaskResult
 from veilmeter.attacks.attacker import AttackerId, Success, takeovers
@@ -35,7 +36,7 @@ from veilmeter.metrics.similarity.matrices import KINDS
 from veilmeter.results.levels import with_chance
 from veilmeter.results.model import AttackerResult, Channels, Matching, Part, ProtocolFacts, Results
 from veilmeter.results.people import Traits, channels_of, interval_of
-from veilmeter.results.run_folder import MATRICES, Matrices, write_matrices, write_table
+from veilmeter.results.run_folder import GROUPS, MATRICES, Matrices, write_matrices, write_table
 from veilmeter.results.verdict import conclude
 
 
@@ -338,6 +339,8 @@ def write_tables(
     genders = {person.speaker: person.gender for person in results.people.persons}
     write_speakers(folder / "speakers.parquet", results.attackers.values(), genders)
     written = {"speakers.parquet"}
+    if write_groups(folder / GROUPS, next((job.options.groups for job in jobs.values()), {})):
+        written.add(GROUPS)
     for attacker, job in jobs.items():
         _, arrays = done[TaskId(TaskKind.ATTACKER, str(attacker))]
         if "scores" in arrays and write_scores(folder / f"scores-{attacker}.parquet", job, arrays["scores"]):
@@ -346,6 +349,20 @@ def write_tables(
         write_matrices(folder / MATRICES, matrices)
         written.add(MATRICES)
     return written
+
+
+def write_groups(path: Path, groups: Mapping[str, Mapping[str, str]]) -> bool:
+    """One row per speaker and attribute within whose values everything was measured; nothing where there is none."""
+    rows = [
+        (attribute, value, speaker)
+        for attribute, people in groups.items()
+        for speaker, value in people.items()
+        if value
+    ]
+    if rows:
+        names = ("attribute", "value", "speaker")
+        write_table(path, {name: [row[place] for row in rows] for place, name in enumerate(names)})
+    return bool(rows)
 
 
 def write_scores(path: Path, job: Job, scores: NDArray[np.float64]) -> bool:

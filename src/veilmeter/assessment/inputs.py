@@ -17,7 +17,8 @@ import numpy as np
 from veilmeter.anonymizers.anonymize_corpus import Anonymized, anonymize_corpus, manifest_path, own_seeds, run_again
 from veilmeter.anonymizers.base import Draw, load_anonymizer, parse_options
 from veilmeter.anonymizers.manifest import Entry, TimedEngine, read_manifest, real_time_factor
-from veilmeter.assessment.settings import AttackerSettings, Settings
+from veilmeter.assessment.attacker_settings import AttackerSettings
+from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import (
     Corpora,
     Speech,

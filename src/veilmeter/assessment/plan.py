@@ -24,9 +24,10 @@ from veilmeter.assessment.analyses import (
     similarity_part,
 )
 from veilmeter.assessment.attack import Job, MeasureOptions, measure_attack, measure_versions
+from veilmeter.assessment.attacker_settings import AttackerSettings
 from veilmeter.assessment.experiment import NOT_OF_A_PERSON, Experiment
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
-from veilmeter.assessment.settings import AttackerSettings, Settings, attacker_names
+from veilmeter.assessment.settings import Settings, attacker_names
 from veilmeter.assessment.tasks import Task, TaskId, TaskKind
 from veilmeter.attacks.attacker import (
     ADAPTIVE,
@@ -287,7 +288,8 @@ class _Planner:
             intervals=settings.intervals,
             resamples=settings.resamples,
             seed=settings.seed,
-            eer_rules=self.experiment.protocol.eer_rules,
+            eer_method=settings.eer_method,
+            eer_rules=self._eer_rules(),
         )
         further = {
             name: JobBuilder(experiment, settings, self.measure_options) for name, experiment in self.further.items()
@@ -324,6 +326,11 @@ class _Planner:
         if measures := measure_versions("embeddings", settings):
             self._analyze("added", measures_part, measures, clear, protected)
         return AssessmentPlan(self.tasks, self.jobs, self.not_tested, self.builder.used, attributes)
+
+    def _eer_rules(self) -> tuple[str, ...]:
+        """The further rules of the EER: those of a challenge, and ROCCH beside them whatever was chosen."""
+        rules = self.experiment.protocol.eer_rules
+        return (*rules, "rocch") if rules and self.settings.eer_method != "rocch" else rules
 
     def _add(self, kind: TaskKind, name: str, function: object, *arguments: object, needed: bool = False) -> None:
         self.tasks.append(Task(TaskId(kind, name), function, arguments, needed))  # type: ignore[arg-type]
@@ -424,7 +431,8 @@ class _Planner:
             for name, own in experiment.own.items()
             if ATTACKERS[name].adapted
         }
-        self._analyze("inversion", inversion_part, base, own, settings.intervals, settings.seed)
+        drawn = settings.intervals, settings.seed, settings.eer_method
+        self._analyze("inversion", inversion_part, base, own, *drawn)
         self._analyze("inversion-curve", curve_part, base, settings.seed)
 
     def _zebra(self) -> None:

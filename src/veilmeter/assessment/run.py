@@ -14,6 +14,7 @@ from typing import Any
 from veilmeter._version import __version__
 from veilmeter.assessment.analyses import ZEBRA_SETS, score_sets_part
 from veilmeter.assessment.attack import Job, MeasureOptions, measure_versions
+from veilmeter.assessment.attacker_settings import AttackerSettings
 from veilmeter.assessment.conclude import (
     FinishedRun,
     attackers_of,
@@ -34,7 +35,6 @@ from veilmeter.assessment.plan import AssessmentPlan, describe, make_plan
 from veilmeter.assessment.protocol import GivenProtocol, lists_near, make_protocol
 from veilmeter.assessment.settings import (
     SOURCES,
-    AttackerSettings,
     Facts,
     RunOptions,
     Settings,

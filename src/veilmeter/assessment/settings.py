@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veilmeter.assessment.attacker_settings import (
+    ADAPTATIONS,
+    AttackerSettings,
+    learns_nothing,
+    read_attackers,
+)
 from veilmeter.assessment.statements import Recipient, read_annex, read_recipients, refuse_route_without_recipients
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.option_groups import COMPUTATION, EVERY_SIZE, OUTPUT, Workers, parse_sizes
 from veilmeter.core.options import (
     Condition,
-    OptionSet,
     build,
     declare,
     options_of,
@@ -40,7 +45,6 @@ MEASURES = (
     "inference",
     "utility",
 )
-ADAPTATIONS = ("backend", "finetune")
 # Options of an anonymizer that are options of the assessment, and what to give instead.
 OWN_OPTIONS = {
     "seed": "give --seed; attackers draw with seeds of their own",
@@ -93,61 +97,6 @@ ENOUGH_PEOPLE = Condition(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class AttackerSettings(OptionSet):
-    """Settings of a single attacker: `[attackers.NAME]` in the TOML file."""
-
-    backend: str | None = declare(None, help="Back end with which this attacker compares embeddings.")
-    adaptation: str | None = declare(
-        None, help="How this attacker adapts to anonymized speech: backend or finetune.", choices=ADAPTATIONS
-    )
-    dimension: int | None = declare(None, help="Dimensions that its back end keeps.")
-    plda: str | None = declare(None, help="PLDA file of Kaldi, as the whole back end.", path=True)
-    mean: str | None = declare(None, help="Mean vector of Kaldi, with plda.", path=True)
-    lda: str | None = declare(None, help="LDA matrix of Kaldi, with plda.", path=True)
-    original: tuple[str, ...] = declare(
-        (), help="Embeddings of the original speech by the attacker's own extractor.", path=True, comparable=True
-    )
-    anonymized: tuple[str, ...] = declare(
-        (), help="Embeddings of the anonymized speech by the attacker's own extractor.", path=True, comparable=True
-    )
-    attacker_run: tuple[str, ...] = declare(
-        (), help="Embeddings of the attacker's own anonymizer run by its own extractor.", path=True, comparable=True
-    )
-    scores: tuple[str, ...] = declare(
-        (), help="Score files of another system, measured as they are.", path=True, comparable=True
-    )
-    trials: tuple[str, ...] = declare(
-        (), help="Trial keys of the score files: one, or one per file.", path=True, comparable=True
-    )
-
-    def __post_init__(self) -> None:
-        from veilmeter.attacks.backends.base import refuse_unknown_backends
-
-        super().__post_init__()
-        refuse_unknown_backends(self.backend)
-        if (self.mean or self.lda) and not self.plda:
-            raise InputError("mean and lda belong to a plda file of Kaldi", fix="give plda = FILE too")
-        if self.plda and (self.backend or self.dimension):
-            raise InputError("a plda file of Kaldi is a whole back end", fix="leave out backend and dimension")
-        if self.trials and not self.scores:
-            raise InputError("trials are the key of score files, and there are none", fix="give scores = FILE too")
-        if self.scores and self.trials and len(self.trials) not in (1, len(self.scores)):
-            raise InputError(
-                f"there are {len(self.scores)} score files but {len(self.trials)} trial keys",
-                fix="give one key for each score file, in the same order",
-            )
-
-    @property
-    def has_own_vectors(self) -> bool:
-        return bool(self.original or self.anonymized)
-
-    @property
-    def given(self) -> list[str]:
-        """The options that were given."""
-        return [name for name in options_of(AttackerSettings) if getattr(self, name) not in (None, ())]
-
-
 FAMILY_OF_KIND = {"scores": "scores", "recordings": "utility"}  # measures of embeddings belong to no family
 
 
@@ -164,16 +113,6 @@ def _read_measures(value: Any) -> Any:
             refuse_unknown("measures", item, (*MEASURES, *single))
         names.append(item if item in MEASURES else REGISTRY.find(item).name)
     return names
-
-
-def _read_attackers(value: Any) -> dict[str, AttackerSettings]:
-    attackers: dict[str, AttackerSettings] = {}
-    for name, table in attacker_tables(value).items():
-        try:
-            attackers[name] = table if isinstance(table, AttackerSettings) else build(AttackerSettings, table)
-        except InputError as error:
-            raise InputError(f"attackers.{name}: {error.what}", path=error.path, fix=error.fix) from None
-    return attackers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +205,7 @@ class Settings(CorpusReading):
     )  # fmt: skip
     attackers: Mapping[str, AttackerSettings] = declare(
         {}, help="Attackers to run (see `veilmeter attackers`).", group=ATTACKERS, metavar="NAME",
-        default_text="all", parse=_read_attackers, tables=AttackerSettings, example="lazy-informed",
+        default_text="all", parse=read_attackers, tables=AttackerSettings, example="lazy-informed",
     )  # fmt: skip
     extractor: tuple[str, ...] = declare(
         ("campplus",), help="Extractors, each used alone and all together (names: `veilmeter embed --help`).",
@@ -308,6 +247,7 @@ class Settings(CorpusReading):
         "your own.", group=MEASURED, metavar="FAMILY", default_text="all", parse=_read_measures, path=place_code,
         publishable=True, example="similarity",
     )  # fmt: skip
+    eer_method: str = option_groups.eer_method(group=MEASURED, common=False, publishable=True)
     lengths: tuple[int, ...] = declare(
         (1, 3, 30), help="Utterances in a conversation.", group=MEASURED, least=1, publishable=True,
         acts_when=(SPEECH,), example=2,
@@ -460,21 +400,9 @@ class Settings(CorpusReading):
                     fix=f"add {family} to --measures, or leave the attacker out",
                 )
         if not backend_kind(self.adapted_backend).needs_training:
-            raise _learns_nothing(self.adapted_backend)
+            raise learns_nothing(self.adapted_backend)
         for name, options in self.attackers.items():
-            _refuse_useless(name, options)
-            self._check_backend(name, options)
-
-    def _check_backend(self, name: str, options: AttackerSettings) -> None:
-        from veilmeter.attacks.attacker import ATTACKERS
-        from veilmeter.attacks.backends.base import backend_kind
-
-        adapts = ATTACKERS[name].adapted and not options.has_own_vectors
-        kind = options.backend or (self.adapted_backend if adapts else self.backend)
-        if adapts and not backend_kind(kind).needs_training and options.adaptation != "finetune":
-            raise _learns_nothing(kind, f"attackers.{name}: ")
-        if options.dimension is not None and not backend_kind(kind).needs_training:
-            raise InputError(f"attackers.{name}: the back end {kind} has no dimension", fix="leave out dimension")
+            options.refuse_contradictions(name, self.backend, self.adapted_backend)
 
     @property
     def first_extractor(self) -> str:
@@ -505,24 +433,6 @@ class Settings(CorpusReading):
 
     def of_attacker(self, name: str) -> AttackerSettings:
         return self.attackers.get(name, AttackerSettings())
-
-
-def _learns_nothing(kind: str, where: str = "") -> InputError:
-    return InputError(
-        f"{where}the back end {kind} learns nothing, so that nothing would be adapted", fix="choose lda or plda"
-    )
-
-
-def _refuse_useless(name: str, options: AttackerSettings) -> None:
-    """Options in an attacker's table that this attacker has no use for."""
-    from veilmeter.attacks.attacker import ATTACKERS
-
-    useless = [option for option in options.given if option not in ATTACKERS[name].options]
-    if useless:
-        understood = ", ".join(sorted(ATTACKERS[name].options))
-        raise InputError(
-            f"attackers.{name}: this attacker has no use for {useless[0]}", fix=f"it understands {understood}"
-        )
 
 
 SOURCES = tuple(SpeechRole(name) for name, declared in options_of(Settings).items() if declared.role == "source")
@@ -568,28 +478,6 @@ def make_settings(values: Mapping[str, Any], *, where: str | Path | None = None)
 def read_settings(path: str | Path) -> dict[str, Any]:
     """The plain values in a TOML file: settings, and where to run."""
     return read_options(path, Settings, RunOptions)
-
-
-def attacker_tables(given: Any) -> dict[str, Any]:
-    """The tables of the attackers, by the names of the table `veilmeter attackers`, from names or tables.
-
-    >>> attacker_tables(["oa", "informed"]), attacker_tables({"vpc-semi-informed": {"backend": "plda"}})
-    ({'ignorant': {}, 'informed': {}}, {'informed': {'backend': 'plda'}})
-    """
-    from veilmeter.attacks.attacker import Attacker, attacker_name
-
-    if isinstance(given, str | Attacker | type):
-        given = [given]
-    if not isinstance(given, Mapping):
-        return {attacker_name(name): {} for name in given or ()}
-    tables: dict[str, Any] = {}
-    for name, table in given.items():
-        if not isinstance(table, Mapping | AttackerSettings):
-            raise InputError(f"attackers.{name} must be a table", fix=f"write [attackers.{name}]")
-        if attacker_name(name) in tables:
-            raise InputError(f"attackers.{name} is there twice, under two names", fix="write one table")
-        tables[attacker_name(name)] = table
-    return tables
 
 
 def attacker_names(settings: Settings) -> list[str]:

@@ -51,6 +51,7 @@ def assess(
     tuning: str | Sequence[str] = (),
     folds: int = 5,
     measures: str | Measure | Sequence[str | Measure] = MEASURES,
+    eer_method: str = "rocch",
     lengths: int | Sequence[int] = (1, 3, 30),
     speakers: str | int | Sequence[int] = (),
     population: int | Sequence[int] = (),
@@ -150,6 +151,8 @@ def assess(
         Folds of the cross-validation where no training speech is given.
     measures : str or Measure or Sequence[str or Measure]
         Families of measures, single measures of scores, embeddings or recordings, or file.py:name for your own.
+    eer_method : str
+        rocch (convex hull of the ROC), roc (scikit-learn's), interpolated, or speechbrain (VoicePrivacy's rule).
     lengths : int or Sequence[int]
         Utterances in a conversation.
     speakers : str or int or Sequence[int]
@@ -271,6 +274,7 @@ def assess(
         tuning=tuning,
         folds=folds,
         measures=measures,
+        eer_method=eer_method,
         lengths=lengths,
         speakers=speakers,
         population=population,

@@ -299,7 +299,9 @@ class AttackScoring:
         found = outcome.method, trained_on, as_findings(outcome.findings), outcome.details
         return ScoreTables(tables[:count], *found, isolation=tables[count:])
 
-    def learning(self, trials: Rows, spoken: Sequence[str], *, intervals: bool, seed: int) -> Estimates:
+    def learning(
+        self, trials: Rows, spoken: Sequence[str], *, intervals: bool, seed: int, eer_method: str = "rocch"
+    ) -> Estimates:
         """What the attacker would find with less of each kind of effort; none for attackers that are run on request,
         for separate threat models, and where it would cost too much."""
         from veilmeter.attacks.adaptive.learning import MOST_CANDIDATES, learning_curves
@@ -308,9 +310,8 @@ class AttackScoring:
         if not self.attacker.default or self.attacker.apart or len(self.names) > MOST_CANDIDATES:
             return Estimates()
         material = replace(self.material, conversations=(trials,))
-        return learning_curves(
-            material, spoken, lambda part: self._perform(part).scores, intervals=intervals, seed=seed
-        )
+        options: dict[str, Any] = {"intervals": intervals, "seed": seed, "eer_method": eer_method}
+        return learning_curves(material, spoken, lambda part: self._perform(part).scores, **options)
 
     def _perform(self, material: Material) -> AttackScores:
         """The attacker's scores; an error in another package's attacker, or vectors that hold nothing to compute with,

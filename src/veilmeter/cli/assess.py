@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from veilmeter.assessment.attacker_settings import attacker_tables
 from veilmeter.assessment.settings import (
     ATTACKERS,
     MEASURES,
     RunOptions,
     Settings,
-    attacker_tables,
     make_settings,
     read_settings,
 )
@@ -111,7 +111,13 @@ def _lowest_eer(results: Results) -> str | None:
         return None
     lowest, name = min(rates, key=lambda rate: rate[0].value)
     figure = " ".join(filter(None, (lowest.format_value(), lowest.format_interval())))
-    return f"Lowest EER: {figure}, by the {name} attacker (50 % is chance)."
+    further = [
+        f"{point.format_value()} by {point.method}"
+        for point in results.attackers[name].estimates
+        if point.name.startswith("eer_")
+    ]
+    beside = f"; {', '.join(further)}" if further else ""
+    return f"Lowest EER: {figure}, by the {name} attacker ({lowest.method}; 50 % is chance{beside})."
 
 
 def _print_open(results: Results, paragraph: Callable[..., None]) -> None:
@@ -321,7 +327,8 @@ def _show_challenge(challenge: ChallengeAssessment, place: RunOptions) -> None:
     else:
         for name, assessment in challenge.sets.items():
             doubt = "" if assessment.trustworthy else "NOT TRUSTWORTHY. "
-            print(clean(f"{name} ({assessment.results.verdict.level}): {doubt}{assessment.headline}\n", keep="\n"))
+            print(clean(f"{name} ({assessment.results.verdict.level}): {doubt}{assessment.headline}", keep="\n"))
+            print(clean(f"{_lowest_eer(assessment.results) or ''}\n", keep="\n"))
             for criterion in assessment.results.criteria.values() if place.signature else ():
                 print(clean(f"  {criterion.estimate.signature}"))
         print(clean(challenge.table, keep="\n"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from veilmeter.core.options import Condition, declare
 if TYPE_CHECKING:
     from veilmeter.cli.output import Form, Page
     from veilmeter.report.figures.typesetting import Typesetting
-    from veilmeter.results.compare import Comparison
+    from veilmeter.results.compare import ComparedRun, Comparison
     from veilmeter.results.system_table import SystemTable
 
 
@@ -48,6 +49,7 @@ class CompareOptions(Figures, OutputForms):
     )
     resamples: int = declare(1000, help="Bootstrap resamples for the intervals.", least=10, example=40)
     seed: int = option_groups.seed()
+    eer_method: str | None = option_groups.eer_method(None, default_text="the runs'")
     report: Path | None = declare(
         None, help="Write a page that shows the systems side by side, or the --table.", path=True, example="out-page"
     )
@@ -101,20 +103,22 @@ def command(given: Given) -> None:
         veilmeter compare b1/ b2/ --figures figures --width 8.6cm --font-size 8
     """
     from veilmeter.cli.output import output_form
+    from veilmeter.results.compare import read_runs
 
     options = given.build(CompareOptions)
     form = output_form(options)
     setting = typesetting(options)
     _refuse_what_does_not_fit(options)
+    runs = read_runs(options.runs, repeat_names=options.group, eer_method=options.eer_method)
     drawn: list[str] = []
     if options.figures is not None and not options.group:  # before the page, which may fail: recordings may be missing
         from veilmeter.report.figures.page import save_system_figures
 
-        drawn += save_system_figures(options.runs, options.figures, setting=setting)
+        drawn += save_system_figures(runs, options.figures, setting=setting)
     if options.table:
-        drawn += _make_table(options, form, setting, given)
+        drawn += _make_table(runs, options, form, setting, given)
     else:
-        _make_comparison(options, form)
+        _make_comparison(runs, options, form)
     if options.figures is not None:
         _note(f"Figures in {options.figures}: {', '.join(drawn) or 'none, as the runs share nothing to draw'}")
 
@@ -134,20 +138,22 @@ def _refuse_what_does_not_fit(options: CompareOptions) -> None:
             raise InputError(f"{option} is for --report" + " without --table" * options.table, fix=fix)
 
 
-def _make_table(options: CompareOptions, form: Form, setting: Typesetting | None, given: Given) -> list[str]:
+def _make_table(
+    runs: Sequence[ComparedRun], options: CompareOptions, form: Form, setting: Typesetting | None, given: Given
+) -> list[str]:
     """Prints the table, writes its page, and draws the systems in their order; the names of the figures."""
     from veilmeter.results.system_table import system_table
 
     remarks = given.find_unused(options, FormFacts(form))
     table = system_table(
-        options.runs, measures=options.measures, sort=options.sort, group=options.group, resamples=options.resamples,
+        *runs, measures=options.measures, sort=options.sort, group=options.group, resamples=options.resamples,
         seed=options.seed,
     )  # fmt: skip
     _print_table(table, form, options.intervals, remarks)
     if options.report is not None:
         from veilmeter.report.compare import render_leaderboard
 
-        _write_page(options.report, render_leaderboard(table, options.runs, intervals=options.intervals))
+        _write_page(options.report, render_leaderboard(table, runs, intervals=options.intervals))
     if options.figures is None:
         return []
     from veilmeter.report.figures.page import ranking_figure, save_figures
@@ -157,11 +163,11 @@ def _make_table(options: CompareOptions, form: Form, setting: Typesetting | None
     return [picture.id for picture in pictures]
 
 
-def _make_comparison(options: CompareOptions, form: Form) -> None:
-    from veilmeter.results.compare import compare
+def _make_comparison(runs: tuple[ComparedRun, ...], options: CompareOptions, form: Form) -> None:
+    from veilmeter.results.compare import compare_runs
 
     groups = list(dict.fromkeys(options.by))
-    comparison = compare(options.runs, by=groups, resamples=options.resamples, seed=options.seed)
+    comparison = compare_runs(runs, by=groups, resamples=options.resamples, seed=options.seed)
     page = None
     if options.report is not None:
         from veilmeter.report.compare import render_comparison
@@ -201,6 +207,7 @@ def _print_comparison(comparison: Comparison, form: Form) -> None:
 
 def _page(comparison: Comparison) -> Page:
     from veilmeter.cli.output import Page
+    from veilmeter.results.eer_methods import methods_of
     from veilmeter.wording import text
 
     estimates = {str(title): [*values, *comparison.differences[title]] for title, values in comparison.values.items()}
@@ -212,13 +219,15 @@ def _page(comparison: Comparison) -> Page:
         if point.extra["sure"]
     ]
     summary = list(map(text, comparison.summary))
+    methods = methods_of(run.results for run in comparison.runs)
+    by_methods = [Finding.of("eer_methods", methods=methods)] if methods else []
     return Page(
         title=f"{' and '.join(names[1:])} against {names[0]}",
         estimates=estimates,
         inputs={run.name: str(run.folder) for run in comparison.runs},
         warnings=comparison.warnings,
         lead=[*summary, f"Significant: {'; '.join(sure)}." if sure else "No difference is significant."],
-        notes=[Finding("differences_by_holm")],
+        notes=[Finding("differences_by_holm"), *by_methods],
         sections={title: [title] for title in estimates},
         more={
             "summary": summary,

@@ -14,7 +14,7 @@ from veilmeter.cli.shared_options import run
 from veilmeter.cli.terminal import Exit
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.findings import Level
+from veilmeter.core.findings import Finding, Level
 from veilmeter.core.option_groups import OUTPUT
 from veilmeter.core.options import OptionSet, declare
 
@@ -62,6 +62,7 @@ class GateOptions(OptionSet):
         1000, help="Bootstrap resamples for the intervals of differences to the baseline.", least=10, example=40
     )
     seed: int = option_groups.seed()
+    eer_method: str | None = option_groups.eer_method(None, default_text="the run's")
     junit: Path | None = declare(
         None, help="Write what was checked as JUnit XML, which build servers list.", metavar="FILE", group=OUTPUT,
         path=True, example="out.xml",
@@ -92,6 +93,7 @@ def command(given: Given) -> None:
 
         veilmeter gate run/ --max-level raised --trustworthy --baseline last-week/ --junit gate.xml --summary gate.md
     """
+    from veilmeter.results.eer_methods import with_eer_method
     from veilmeter.results.run_folder import read_results
 
     options = given.build(GateOptions)
@@ -104,6 +106,8 @@ def command(given: Given) -> None:
             if not options.max and not options.min:
                 given.refuse(["by"], "no limit was given", fix="give --max or --min too")
         results = read_results(options.run)
+        if options.eer_method is not None:
+            results = with_eer_method(results, options.run, options.eer_method)
         outcome = _check_limits(options, results)
     except VeilmeterError as problem:
         _write(*_public_problem(problem, results, options), options.junit, options.summary)
@@ -127,8 +131,9 @@ def _check_limits(options: GateOptions, results: Results) -> Gate:
     earlier = None
     if options.baseline is not None:
         earlier = against_baseline(
-            options.baseline, options.run, by=groups, resamples=options.resamples, seed=options.seed
-        )
+            options.baseline, options.run, by=groups, resamples=options.resamples, seed=options.seed,
+            eer_method=options.eer_method,
+        )  # fmt: skip
     return check_gate(
         results, limits, by=groups, trustworthy=options.trustworthy, even_if_doubted=options.even_if_doubted,
         max_level=options.max_level, baseline=earlier,
@@ -203,6 +208,9 @@ def _print(run: Path, outcome: Gate, *, json: bool) -> None:
     lines.append(allowed + sentence(outcome.level_finding))
     if outcome.limits:
         lines.append(f"Checked: {sentence(outcome.scope)}.")
+        eers = [check.candidate.estimate for check in outcome.limits if check.candidate.estimate.name == "eer"]
+        methods = tuple(dict.fromkeys(point.method for point in eers))
+        lines += [f"{sentence(Finding.of('eer_methods', methods=methods))}."] if methods else []
         for check in outcome.limits:
             missing = ", ".join(sentences(check.not_measured))
             note = f"Note: {sentence(check.title)} was not checked everywhere. There is no such figure for {missing}."

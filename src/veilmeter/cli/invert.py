@@ -13,7 +13,6 @@ from veilmeter.cli.shared_options import (
     SAMPLED,
     TABLE_ONLY,
     FormFacts,
-    eer_method,
     typesetting,
     vectors,
 )
@@ -131,7 +130,7 @@ class InvertOptions(LearningOptions, Figures, OutputForms, Workers):
     other_run: tuple[Path, ...] = vectors(
         "The trials from another run of the anonymizer, to test the map on them.", (), group=NEEDS, example="again.npz"
     )
-    eer_method: str = eer_method(acts_when=(ENROLLED,))
+    eer_method: str = option_groups.eer_method(acts_when=(ENROLLED,))
     fold_eer: bool = declare(
         False, help="Report an EER above 50 % as 100 minus its value, as paper 002 does.", group=OUTPUT,
         acts_when=(ENROLLED,), example=True,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.cli.command import Given
-from veilmeter.cli.shared_options import NO_KEY, eer_method, typesetting
+from veilmeter.cli.shared_options import NO_KEY, typesetting
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, Reference, warning
@@ -61,7 +61,7 @@ class WholeOptions(Figures):
         None, help="Trial key of the second run.", metavar="KEY2", group=SETS, path=True, default_text="the same key",
         example="other-key",
     )  # fmt: skip
-    eer_method: str = eer_method()
+    eer_method: str = option_groups.eer_method()
     per_speaker: bool = declare(False, help="Show ZEBRA and EER of each enrolled speaker.", example=True)
     resamples: int = declare(
         1000, help="Bootstrap resamples of the speakers.", least=50, example=60,

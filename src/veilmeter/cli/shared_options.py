@@ -144,16 +144,6 @@ def language() -> Any:
     return declare(None, help=help, metavar="CODE", default_text="the corpus's, else English", example="de")
 
 
-def eer_method(**declared: Any) -> Any:
-    def method_names() -> tuple[str, ...]:
-        from veilmeter.metrics.scores.eer import EER_METHODS
-
-        return EER_METHODS
-
-    help = "rocch (convex hull of the ROC), roc (scikit-learn's), interpolated, or speechbrain (VoicePrivacy's rule)."
-    return declare("rocch", help=help, metavar="METHOD", choices=method_names, example="interpolated", **declared)
-
-
 @dataclass(frozen=True, kw_only=True)
 class CorpusWork(CorpusReading, Workers):
     """How a command goes through corpora."""

@@ -22,6 +22,7 @@ VECTOR_FORMATS = "an x-vector folder with meta/, ark/scp, npz, h5 or Parquet"
 ALL = "all"
 EVERY_SIZE = (0,)
 """In place of numbers of people: every one of them, where a curve is exact and costs nothing more."""
+EER_METHODS = ("rocch", "roc", "interpolated", "speechbrain")
 CLUSTER_HELP = (
     "Run on a Dask cluster: tcp://host:8786, `local`, or slurm, oar, pbs with your dask-jobqueue configuration "
     "(slurm:FILE.yaml names one)."
@@ -91,6 +92,11 @@ class Figures(OptionSet):
 
 
 # --- how it is computed
+
+
+def eer_method(default: str | None = "rocch", **declared: Any) -> Any:
+    help = "rocch (convex hull of the ROC), roc (scikit-learn's), interpolated, or speechbrain (VoicePrivacy's rule)."
+    return declare(default, help=help, metavar="METHOD", choices=EER_METHODS, example="interpolated", **declared)
 
 
 def seed(**declared: Any) -> Any:

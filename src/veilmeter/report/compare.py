@@ -27,6 +27,7 @@ from veilmeter.results.criteria import inference_criterion
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Results
 from veilmeter.results.people import text_floor
+from veilmeter.results.run_folder import RunLike
 from veilmeter.results.system_table import SystemTable
 from veilmeter.results.trust import doubts
 from veilmeter.wording import sentence, sentences, text
@@ -121,7 +122,7 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
 
 
 @style.without_checks()
-def render_leaderboard(table: SystemTable, runs: Sequence[str | Path], *, intervals: bool = False) -> str:
+def render_leaderboard(table: SystemTable, runs: Sequence[RunLike | ComparedRun], *, intervals: bool = False) -> str:
     """The table of systems as a page: ranks, figures, and a picture of which systems differ significantly."""
     shown = _public_table(table)
     read = read_runs(runs, repeat_names=True)

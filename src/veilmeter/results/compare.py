@@ -22,6 +22,7 @@ from veilmeter.core.findings import Finding, Reference
 from veilmeter.metrics.measure import is_headline, label_of
 from veilmeter.results.criteria import strongest
 from veilmeter.results.differences import PairedTrials, difference_of, links_by_point, pair_trials, sure_by_holm
+from veilmeter.results.eer_methods import with_eer_method
 from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.results.people import worst_person
 from veilmeter.results.run_folder import RunLike, open_run
@@ -148,14 +149,20 @@ class Comparison:
 
 
 def read_runs(
-    runs: Iterable[RunLike | ComparedRun], *, labels: Sequence[str] = (), repeat_names: bool = False
+    runs: Iterable[RunLike | ComparedRun],
+    *,
+    labels: Sequence[str] = (),
+    repeat_names: bool = False,
+    eer_method: str | None = None,
 ) -> tuple[ComparedRun, ...]:
     """The runs, in memory or in folders, each under another name; with `repeat_names`, the runs of one system share
-    theirs.
+    theirs. With an `eer_method`, every EER is that of the run's scores by this method.
 
     A folder may be written as NAME=RUN, and several of them as NAME=RUN,RUN.
     """
     compared = [opened for given in runs for opened in _open_runs(given)]
+    if eer_method is not None:
+        compared = [replace(run, results=with_eer_method(run.results, run.folder, eer_method)) for run in compared]
     if labels:
         if len(labels) != len(compared):
             raise InputError(f"there are {len(compared)} runs but {len(labels)} labels", fix="give one label per run")
@@ -208,6 +215,7 @@ def compare(
     by: Sequence[str] = (),
     resamples: int = 1000,
     seed: int = 0,
+    eer_method: str | None = None,
 ) -> Comparison:
     """Compare runs measure by measure, with the first as baseline.
 
@@ -224,6 +232,8 @@ def compare(
         Attributes within whose groups to compare, too.
     resamples, seed : int
         Of the bootstrap over speakers.
+    eer_method : {"rocch", "roc", "interpolated", "speechbrain"}, optional
+        Compute every EER again by this method, from the scores in the folders; by default as each run has it.
 
     Returns
     -------
@@ -239,7 +249,8 @@ def compare(
     --------
     >>> compare("runs/b1", "runs/b2", labels=["B1", "ours"]).table("latex")  # doctest: +SKIP
     """
-    return compare_runs(read_runs(flat(runs), labels=labels), by=by, resamples=resamples, seed=seed)
+    opened = read_runs(flat(runs), labels=labels, eer_method=eer_method)
+    return compare_runs(opened, by=by, resamples=resamples, seed=seed)
 
 
 def flat(runs: Iterable[RunLike | ComparedRun | Sequence[RunLike]]) -> Iterator[RunLike | ComparedRun]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.estimate import Estimate, unit_of_difference
 from veilmeter.core.intervals import cluster_error, t_quantile
+from veilmeter.core.option_groups import EER_METHODS
 from veilmeter.core.parquet_bounds import read_table, texts
 from veilmeter.data.scores import Scores, encode
 from veilmeter.metrics.scores.forms import SortedScores
@@ -95,11 +96,18 @@ def pair_trials(runs: Sequence[tuple[Path | None, Results, str]], resamples: int
     sets = [] if given else [read_run_scores(folder, results, attacker) for folder, results, attacker in runs]
     replicates = []
     if sets and all(scores is not None and scores.names == sets[0].names for scores in sets if sets[0] is not None):
-        for scores in sets:
+        for scores, holder in zip(sets, known, strict=True):
             if scores is None:
                 return PairedTrials((), tuple(people))
-            replicates.append(replicates_of(scores, SortedScores(*scores.ordered), resamples, seed))
+            data = SortedScores(*scores.ordered)
+            replicates.append(replicates_of(scores, data, resamples, seed, eer_method=_eer_method(holder)))
     return PairedTrials(tuple(replicates), tuple(people))
+
+
+def _eer_method(holder: AttackerResult) -> str:
+    """The method of the attacker's EER, by which resamples of its scores are measured too."""
+    point = holder.estimates.single("eer")
+    return point.method if point is not None and point.method in EER_METHODS else EER_METHODS[0]
 
 
 def links_by_point(holder: AttackerResult) -> dict[tuple[int, int], list[LinkedPerson]]:

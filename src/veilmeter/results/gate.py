@@ -15,6 +15,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, Level, Reference, group_references
 from veilmeter.metrics.measure import better_direction
 from veilmeter.results.compare import ComparedFigure, Comparison, compare
+from veilmeter.results.eer_methods import with_eer_method
 from veilmeter.results.levels import ORDER
 from veilmeter.results.limits import (
     Group,
@@ -189,6 +190,7 @@ def gate(
     max_person: Mapping[str, float | str] | None = None,
     resamples: int = 1000,
     seed: int = 0,
+    eer_method: str | None = None,
 ) -> Gate:
     """Check a run against limits, as in continuous integration.
 
@@ -217,6 +219,8 @@ def gate(
         Upper limits for each person by themselves: `{"linkability": "50%"}`.
     resamples, seed : int
         Of the bootstrap for differences to the baseline.
+    eer_method : {"rocch", "roc", "interpolated", "speechbrain"}, optional
+        Compute every EER again by this method, from the scores in the folder; by default as the run has it.
 
     Returns
     -------
@@ -239,9 +243,12 @@ def gate(
         raise InputError("no limit was given", fix='give max={"linkability@100": "5%"}, max_level="raised" or the like')
     if trustworthy and even_if_doubted:
         raise InputError("trustworthy and even_if_doubted contradict each other", fix="give one of them")
-    earlier = None if baseline is None else against_baseline(baseline, run, by=by, resamples=resamples, seed=seed)
+    how: dict[str, Any] = {"by": by, "resamples": resamples, "seed": seed, "eer_method": eer_method}
+    earlier = None if baseline is None else against_baseline(baseline, run, **how)
+    opened = open_run(run)
+    results = opened.results if eer_method is None else with_eer_method(opened.results, opened.folder, eer_method)
     return check_gate(
-        open_run(run).results, wanted, by=by, trustworthy=trustworthy, even_if_doubted=even_if_doubted,
+        results, wanted, by=by, trustworthy=trustworthy, even_if_doubted=even_if_doubted,
         max_level=max_level, baseline=earlier,
     )  # fmt: skip
 
@@ -337,14 +344,20 @@ def _scope(results: Results, limits: Sequence[Limit]) -> Finding:
 
 
 def against_baseline(
-    baseline: RunLike, run: RunLike, *, by: Sequence[str] = (), resamples: int = 1000, seed: int = 0
+    baseline: RunLike,
+    run: RunLike,
+    *,
+    by: Sequence[str] = (),
+    resamples: int = 1000,
+    seed: int = 0,
+    eer_method: str | None = None,
 ) -> BaselineCheck:
     """The run against an earlier one. Every figure that both have is compared, paired by speaker where the trials are
     the same; Holm's rule over all of them says which differences are sure."""
     folders = [opened.folder for opened in map(open_run, (baseline, run))]
     if None not in folders and len({folder.resolve() for folder in folders if folder is not None}) == 1:
         raise InputError("this run is its own baseline", path=folders[1], fix="give the folder of an earlier run")
-    comparison = compare(baseline, run, by=by, resamples=resamples, seed=seed)
+    comparison = compare(baseline, run, by=by, resamples=resamples, seed=seed, eer_method=eer_method)
     before, now = comparison.runs
     directed = {
         figure: difference

@@ -33,6 +33,7 @@ LARGEST_RESULTS = 1 << 27  # bytes; results of 10,000 people have a tenth of tha
 TABLES = "tables"
 ESTIMATES = "estimates.parquet"
 MATRICES = "matrices.parquet"
+GROUPS = "groups.parquet"
 RENAMED = {"settings": "parameters"}  # what a field is called in the file
 
 

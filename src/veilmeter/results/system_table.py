@@ -32,6 +32,7 @@ from veilmeter.results.compare import (
     same_trials,
 )
 from veilmeter.results.differences import PairedTrials, difference_of, pair_trials, sure_by_holm
+from veilmeter.results.eer_methods import methods_of
 from veilmeter.results.limits import FIGURE_FORM
 from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.results.run_folder import RunLike
@@ -232,6 +233,7 @@ def system_table(
     group: bool = False,
     resamples: int = 1000,
     seed: int = 0,
+    eer_method: str | None = None,
 ) -> SystemTable:
     """The runs by these figures, as papers show them.
 
@@ -249,6 +251,8 @@ def system_table(
         Show runs of one name as one system, by their mean and standard deviation.
     resamples, seed
         Of the bootstrap over speakers.
+    eer_method
+        Compute every EER again by this method, from the scores in the folders; by default as each run has it.
 
     Returns
     -------
@@ -266,7 +270,7 @@ def system_table(
     >>> table.systems, table.columns[0].cells[0].rank  # doctest: +SKIP
     (('B2', 'B1'), 1)
     """
-    opened = read_runs(flat(runs), labels=labels, repeat_names=group)
+    opened = read_runs(flat(runs), labels=labels, repeat_names=group, eer_method=eer_method)
     systems = _systems(opened, group)
     ranking = None if sort is None else parse_figure(sort, "--sort")
     chosen = _choose_figures(opened, measures, ranking)
@@ -590,6 +594,8 @@ def _explanations(
     if any(cell and cell[0] in attackers and not name.attacker for name, cells in chosen.items() for cell in cells):
         shared = [name for name in runs[0].results.attacks if all(name in run.results.attackers for run in runs)]
         yield Finding.of("table_strongest", attackers=tuple(shared))
+    if any(name.measure == "eer" for name in chosen):
+        yield Finding.of("eer_methods", methods=methods_of(run.results for run in runs))
     for name, cells in chosen.items():
         missing = dict.fromkeys(run.reference for run, cell in zip(runs, cells, strict=True) if cell is None)
         if missing:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from veilmeter.assessment.attacker_settings import AttackerSettings
 from veilmeter.assessment.challenge.table import (
     ChallengeRow,
     Emotions,
@@ -18,7 +19,7 @@ from veilmeter.assessment.challenge.table import (
 )
 from veilmeter.assessment.protocol import GivenProtocol
 from veilmeter.assessment.run import run_assessment
-from veilmeter.assessment.settings import AttackerSettings, Settings
+from veilmeter.assessment.settings import Settings
 from veilmeter.attacks.attacker import BASELINE, attacker_name, attackers_for
 from veilmeter.core.engine import Say, ShowProgress
 from veilmeter.core.errors import InputError, Problem, refuse

@@ -162,7 +162,7 @@ def sides_of(attacker: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChallengeRow:
-    """One attacker on one set: EERs in percent, by the challenge's rule and by veilmeter's own with its interval."""
+    """One attacker on one set: EERs in percent, by the challenge's rule and by `eer_method` with its interval."""
 
     dataset: str
     split: str
@@ -172,6 +172,7 @@ class ChallengeRow:
     trial: str
     eer_challenge: float | None
     eer: float | None
+    eer_method: str
     low: float | None
     high: float | None
     source: str
@@ -202,6 +203,7 @@ class ChallengeRow:
             trial=trial,
             eer_challenge=None if by_rule is None else by_rule.value,
             eer=None if eer is None else eer.value,
+            eer_method="" if eer is None else eer.method,
             low=interval[0],
             high=interval[1],
             source=attacker.source,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ def learning_curves(
     *,
     intervals: bool = True,
     seed: int = 0,
+    eer_method: str = "rocch",
 ) -> Estimates:
     """`learning_eer` and `learning_linkability` over each kind of effort that can be varied with this material.
 
@@ -42,13 +44,14 @@ def learning_curves(
     """
     first = replace(material, conversations=material.conversations[:1])
     names = np.asarray(spoken, object)
+    options: dict[str, Any] = {"intervals": intervals, "seed": seed, "eer_method": eer_method}
     points: list[Estimate] = []
     for effort, amount, part in portions(first):
         try:
             scores = scores_of(part)
         except InputError:
             continue  # so little is nothing to learn from: the curve begins later
-        points += measure_effort(scores, first.names, names, {effort: amount}, intervals=intervals, seed=seed)
+        points += measure_effort(scores, first.names, names, {effort: amount}, **options)
     return Estimates(points)
 
 
@@ -109,6 +112,7 @@ def measure_effort(
     *,
     intervals: bool,
     seed: int,
+    eer_method: str,
 ) -> list[Estimate]:
     """EER over all pairs, and Linkability among everybody enrolled, as points of a curve."""
     measured, _ = measure_with_problems(
@@ -117,6 +121,7 @@ def measure_effort(
         resamples=RESAMPLES,
         seed=seed,
         measures=["eer"],
+        eer_method=eer_method,
     )
     points = [_rename(measured["eer"], "learning_eer", at)]
     link = linkability_of_scores(scores, enrolled, spoken)

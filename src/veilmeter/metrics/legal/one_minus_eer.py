@@ -52,7 +52,7 @@ def one_minus_eer(
     seed: int = 0,
     engine: Engine | None = None,
 ) -> list[Estimate]:
-    """1-EER (ROCCH) of test conversations against enrollment models for every number of speakers."""
+    """1-EER (rocch) of test conversations against enrollment models for every number of speakers."""
     people = models(enroll)
     code = {name: number for number, name in enumerate(people.names)}
     tested = conversations(test, length, most=most, seed=seed)
@@ -101,5 +101,4 @@ def of_eer(eer: Estimate) -> Estimate:
         interval=turn(eer.interval),
         null=50.0 if eer.null is None else 100 - eer.null,
         null_range=turn(eer.null_range),
-        method="ROCCH",
     )

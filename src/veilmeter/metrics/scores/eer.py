@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError
+from veilmeter.core.option_groups import EER_METHODS
 from veilmeter.metrics.calibration import BlockSets
 from veilmeter.metrics.measure import Measure
 from veilmeter.metrics.scores.forms import BlockFunction, ScoreSet, SortedScores, WeightedSets
 
 Floats = NDArray[np.float64]
-EerMethod = Literal["rocch", "roc", "interpolated", "speechbrain"]
-EER_METHODS: tuple[str, ...] = get_args(EerMethod)
 
 
 @dataclass(frozen=True)

@@ -187,10 +187,16 @@ def _plain_estimates(entry: Measure, scores: Scores) -> dict[str, Estimate]:
 
 @np.errstate(over="ignore", invalid="ignore")
 def eer_estimate(
-    scores: Scores, *, intervals: bool = True, resamples: int = 200, seed: int = 0, engine: Engine | None = None
+    scores: Scores,
+    *,
+    intervals: bool = True,
+    resamples: int = 200,
+    seed: int = 0,
+    eer_method: str = "rocch",
+    engine: Engine | None = None,
 ) -> Estimate:
     """The EER by itself, as `measure` has it; what chance gives is known without shuffling labels: nearly 50."""
-    data, function = SortedScores(*scores.ordered), Eer()
+    data, function = SortedScores(*scores.ordered), Eer(eer_method)
     spread = _spread(scores, data, {"eer": function}, resamples if intervals else 0, seed, engine)
     return function_estimate("eer", function, data, scores.counts, spread=spread)
 
@@ -222,9 +228,11 @@ def _spread(
     return resampling.replicates(scores, data, functions, resamples=resamples, seed=seed, engine=engine)
 
 
-def replicates_of(scores: Scores, data: SortedScores, resamples: int, seed: int) -> Replicates:
+def replicates_of(
+    scores: Scores, data: SortedScores, resamples: int, seed: int, *, eer_method: str = "rocch"
+) -> Replicates:
     """The replicates of every measure that can be resampled."""
-    return resampling.replicates(scores, data, score_functions(), resamples=resamples, seed=seed)
+    return resampling.replicates(scores, data, score_functions(eer_method), resamples=resamples, seed=seed)
 
 
 def function_estimate(
@@ -297,7 +305,7 @@ def warnings_of(estimates: Mapping[str, Estimate]) -> list[Finding]:
 
 
 def eers_by(scores: Scores, rules: Iterable[str]) -> dict[str, Estimate]:
-    """The EER by other rules than veilmeter's own, each under a separate name: `eer_speechbrain`."""
+    """The EER by other rules than the one that was chosen, each under a separate name: `eer_speechbrain`."""
     data = SortedScores(*scores.ordered)
     return {
         f"eer_{rule}": estimate_of(f"eer_{rule}", data.of(Eer(rule)), method=f"the rule {rule}", n=data.counts)

@@ -124,7 +124,7 @@ def det_curves(sets: Mapping[str, Scores]) -> Any:
         thresholds = np.unique(np.concatenate([spread(t), spread(n)]))
         miss = np.searchsorted(t, thresholds, side="left") / len(t)
         false = 1 - np.searchsorted(n, thresholds, side="left") / len(n)
-        names.append(f"{key}: EER {eer(t, n):.1f} %")
+        names.append(f"{key}: EER {eer(t, n):.1f} % (rocch)")
         rows += det_rows(100 * false, 100 * miss, set=names[-1])
     chart = det_lines(rows, "set", _color(list(_check_names(sets)), shown=names))
     return apply_style(chart.properties(width=HEIGHT + 40, height=HEIGHT + 40, title="Detection error trade-off"))

@@ -24,9 +24,10 @@ from veilmeter.report.figures.similarity import name_layers, name_rows, scatter
 from veilmeter.report.figures.typesetting import Typesetting
 from veilmeter.report.release import extrapolations
 from veilmeter.report.rows import linking_of_all
-from veilmeter.results.compare import read_runs
+from veilmeter.results.compare import ComparedRun, read_runs
 from veilmeter.results.model import AttackerResult, Results
 from veilmeter.results.people import text_floor_curve
+from veilmeter.results.run_folder import RunLike
 from veilmeter.results.system_table import SystemTable
 from veilmeter.wording.english.page import recordings_each
 
@@ -296,7 +297,7 @@ def _det(attackers: Mapping[str, AttackerResult]) -> Figure | None:
             continue
         eer = attacker.estimates.single("eer")
         if eer is not None:
-            in_words.append(f"{name} EER {eer.format_value()}")
+            in_words.append(f"{name} EER {eer.format_value()} ({eer.method})")
         rows += det_rows(attacker.det["fpr"], attacker.det["fnr"], attacker=name)
     if not rows:
         return None
@@ -306,7 +307,7 @@ def _det(attackers: Mapping[str, AttackerResult]) -> Figure | None:
         "det",
         "Detection error trade-off",
         "Each line is an attacker who moves their threshold. Towards the lower left they recognize people; lines in the upper "
-        "right, through 50 and 50, are guessing. The equal error rate is where a line crosses the diagonal.",
+        "right, through 50 and 50, are guessing. The equal error rate is where a line, or its convex hull, crosses the diagonal.",
         "Detection error trade-off curves: " + "; ".join(in_words) + ".",
         det_lines(rows, "attacker", _attacker_color(order), titles=titles).properties(width=460, height=420),
     )  # fmt: skip
@@ -351,17 +352,17 @@ def system_figures(systems: Mapping[str, Results]) -> list[Figure]:
 
 
 def save_system_figures(
-    folders: Sequence[str | Path],
+    runs: Sequence[RunLike | ComparedRun],
     out: str | Path,
     *,
     formats: Iterable[str] = style.FORMATS,
     setting: Typesetting | None = None,
 ) -> list[str]:
-    """The figures of the runs in these folders as files in `out`, each with its data as CSV; their names.
+    """The figures of these runs as files in `out`, each with its data as CSV; their names.
 
     Parameters
     ----------
-    folders : sequence of Assessment, Results or path
+    runs : sequence of Assessment, Results or path
         The runs.
     out : str or Path
         The folder for the figures.
@@ -385,7 +386,7 @@ def save_system_figures(
     >>> save_system_figures(["runs/b1", "runs/b2"], "figures")  # doctest: +SKIP
     ['linkability']
     """
-    drawn = system_figures({run.name: run.results for run in read_runs(folders)})
+    drawn = system_figures({run.name: run.results for run in read_runs(runs)})
     save_figures(drawn, out, formats, setting)
     return [figure.id for figure in drawn]
 

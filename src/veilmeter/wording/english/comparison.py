@@ -64,6 +64,7 @@ def _backend_differs(attacker: str, backends: tuple[str, ...], runs: tuple[Refer
 
 WORDS.say("table_marks", "bold: the best; *: significantly different from {first} (Holm's rule over the table)")
 WORDS.say("table_distrusted", "†: the self-checks of this assessment failed, do not rely on it yet")
+WORDS.say("eer_methods", "EER by the method {methods}")
 WORDS.say(
     "table_ranked",
     "alike: systems that share a letter do not differ significantly in {figure} (Holm's rule over {pairs} pairs)",
