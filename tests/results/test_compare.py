@@ -86,8 +86,8 @@ def test_a_run_does_not_differ_from_itself(folder: Path) -> None:
 def test_other_trials_are_not_paired_and_said(folder: Path) -> None:
     other = compare([folder / "noise", folder / "seeded"], resamples=20)
     assert {point.method for points in other.differences.values() for point in points} == {"not paired"}
-    assert any("how enrollment and trials were chosen" in text for text in sentences(other.warnings))
-    assert any("the setting seed differs: 0 (noise), 5 (seeded)" in text for text in sentences(other.warnings))
+    assert any("chose enrollment and trials differently" in text for text in sentences(other.warnings))
+    assert any("The setting seed differs: 0 (noise), 5 (seeded)" in text for text in sentences(other.warnings))
     assert other.settings["seed"] == [0, 5]
 
 
@@ -108,11 +108,11 @@ def test_every_setting_and_attacker_that_differs_is_named(tmp_path: Path) -> Non
     ignorant = replace(base.attackers["ignorant"], backend="plda")
     second = written(tmp_path / "b", replace(changed, attackers={**changed.attackers, "ignorant": ignorant}))
     warnings = " | ".join(sentences(compare([first, second]).warnings))
-    assert "the setting precision differs: 10 (a), 20 (b)" in warnings
-    assert "the setting lengths differs: none (a), 1, 3 (b)" in warnings
-    assert "the informed attacker was not run everywhere: only in b" in warnings
-    assert "the ignorant attacker compares differently" in warnings
-    assert "enrollment and trials were chosen" not in warnings
+    assert "The setting precision differs: 10 (a), 20 (b)" in warnings
+    assert "The setting lengths differs: none (a), 1, 3 (b)" in warnings
+    assert "The informed attacker was run only in b" in warnings
+    assert "The ignorant attacker uses different methods" in warnings
+    assert "chose enrollment and trials" not in warnings
 
 
 def test_holms_rule_over_all_differences(tmp_path: Path) -> None:
@@ -154,7 +154,8 @@ def test_the_command(folder: Path) -> None:
     assert outcome.exit_code == 0, outcome.output
     text = " ".join(outcome.stdout.split())
     assert text.startswith("noise against partly partly: ")
-    assert "Significant: " in text
+    assert "noise against partly: ignorant attacker measure partly noise difference" in text
+    assert "] * " in text  # a significant difference is marked
     words = ["compare", str(folder / "partly"), str(folder / "noise"), "--resamples", "20", "--json"]
     form = json.loads(CliRunner().invoke(app, words).stdout)
     assert form["differences"]["ignorant: EER"][0]["method"] == "paired by speaker"

@@ -162,7 +162,7 @@ def test_an_unsure_worsening_passes_and_says_what_differs(tmp_path: Path) -> Non
     found = against_baseline(before, now, resamples=20)
     assert found.worse == ()
     assert check_gate(sample(), [], baseline=found).passed
-    assert any("the setting precision differs: 10 (before), 20 (now)" in text for text in sentences(found.remarks))
+    assert any("The setting precision differs: 10 (before), 20 (now)" in text for text in sentences(found.remarks))
 
 
 def test_what_can_not_be_compared_is_open_or_refused(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from veilmeter.core.options import Condition, declare
 if TYPE_CHECKING:
     from veilmeter.cli.output import Form, Page
     from veilmeter.report.figures.typesetting import Typesetting
-    from veilmeter.results.compare import ComparedRun, Comparison
+    from veilmeter.results.compare import ComparedFigure, ComparedRun, Comparison
     from veilmeter.results.system_table import SystemTable
 
 
@@ -201,8 +201,43 @@ def _print_comparison(comparison: Comparison, form: Form) -> None:
         from veilmeter.results.comparison_tables import comparison_csv
 
         emit_text(comparison_csv(comparison), page.warnings)
+    elif form is Form.TABLE:
+        _print_differences(comparison, page)
     else:
         emit(page, form)
+
+
+def _print_differences(comparison: Comparison, page: Page) -> None:
+    """Print what the comparison found, then one table per run and attacker, with one line per figure."""
+    from veilmeter.cli.output import print_paragraphs, print_rows
+    from veilmeter.wording import sentences
+
+    print_paragraphs(page.title, *page.lead, *(f"! {warning}" for warning in sentences(page.warnings)))
+    baseline, *others = comparison.labels
+    by_attacker: dict[str, list[ComparedFigure]] = {}
+    for figure in comparison.values:
+        by_attacker.setdefault(figure.attacker, []).append(figure)
+    for number, name in enumerate(others):
+        for attacker, figures in by_attacker.items():
+            heading = f"{name} against {baseline}: {f'{attacker} attacker' if attacker else 'other figures'}"
+            print_paragraphs("", heading, spaced=False)
+            rows = [_difference_row(comparison, figure, number) for figure in figures]
+            print_rows(["measure", baseline, name, "difference"], rows, ())
+    print_paragraphs("", *sentences(page.notes), spaced=False)
+
+
+def _difference_row(comparison: Comparison, figure: ComparedFigure, number: int) -> list[tuple[str, bool]]:
+    """One figure in the first run and in the run of this number after it, with their difference; in bold if it is
+    significant."""
+    from veilmeter.core.estimate import format_number
+
+    before, *after = comparison.values[figure]
+    difference = comparison.differences[figure][number]
+    is_significant = bool(difference.extra["sure"])
+    number_alone = format_number(difference.value, difference.unit)
+    change = f"{number_alone} {difference.format_interval()}".strip() + (" *" if is_significant else "  ")
+    cells = (str(replace(figure, attacker="")), before.format_value(), after[number].format_value(), change)
+    return [(cell, is_significant) for cell in cells]
 
 
 def _page(comparison: Comparison) -> Page:
@@ -212,12 +247,6 @@ def _page(comparison: Comparison) -> Page:
 
     estimates = {str(title): [*values, *comparison.differences[title]] for title, values in comparison.values.items()}
     names = [run.name for run in comparison.runs]
-    sure = [
-        f"{title} ({point.at['run']})"
-        for title, points in comparison.differences.items()
-        for point in points
-        if point.extra["sure"]
-    ]
     summary = list(map(text, comparison.summary))
     methods = methods_of(run.results for run in comparison.runs)
     by_methods = [Finding.of("eer_methods", methods=methods)] if methods else []
@@ -226,7 +255,7 @@ def _page(comparison: Comparison) -> Page:
         estimates=estimates,
         inputs={run.name: str(run.folder) for run in comparison.runs},
         warnings=comparison.warnings,
-        lead=[*summary, f"Significant: {'; '.join(sure)}." if sure else "No difference is significant."],
+        lead=summary,
         notes=[Finding("differences_by_holm"), *by_methods],
         sections={title: [title] for title in estimates},
         more={

@@ -168,6 +168,13 @@ def emit_text(text: str, warnings: Sequence[Finding]) -> None:
         print(f"warning: {sentence(warning)}", file=sys.stderr)
 
 
+def print_paragraphs(*paragraphs: str, spaced: bool = True) -> None:
+    """Print each paragraph, with an empty line between two if they are `spaced`."""
+    from rich.text import Text
+
+    terminal.console().print(Text(("\n\n" if spaced else "\n").join(map(clean, paragraphs))))
+
+
 def print_rows(head: Sequence[str], rows: Sequence[Sequence[tuple[str, bool]]], notes: Sequence[str]) -> None:
     """Print a table of cells, each with whether it is in bold, and notes below it. A row is one line, and words of the
     heading are cut only where the window is too narrow for them; numbers are on the right."""

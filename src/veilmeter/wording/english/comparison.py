@@ -26,18 +26,16 @@ def _differences_counted(
     )
 
 
-WORDS.say("run_given_twice", "a run was given more than once: it does not differ from itself")
-WORDS.say("run_distrusted", "{run} is not trustworthy")
+WORDS.say("run_given_twice", "One run was given more than once; it does not differ from itself.")
+WORDS.say("run_distrusted", "{run} is not trustworthy.")
 
 
 @WORDS.words("other_material")
 def _other_material(material: Literal["original speech", "trials"]) -> str:
-    return f"the runs do not assess the same {material}: differences may come from that"
+    return f"The runs do not assess the same {material}, so differences may come from that."
 
 
-WORDS.say(
-    "other_trials", "the runs differ in how enrollment and trials were chosen: they are compared without pairing people"
-)
+WORDS.say("other_trials", "The runs chose enrollment and trials differently, so differences are not paired by people.")
 
 
 def _in_runs(values: tuple[Reference | str | int | float | bool, ...], runs: tuple[Reference, ...]) -> str:
@@ -46,17 +44,17 @@ def _in_runs(values: tuple[Reference | str | int | float | bool, ...], runs: tup
 
 @WORDS.words("setting_differs")
 def _setting_differs(setting: str, values: tuple[Reference | str, ...], runs: tuple[Reference, ...]) -> str:
-    return f"the setting {setting} differs: {_in_runs(values, runs)}"
+    return f"The setting {setting} differs: {_in_runs(values, runs)}."
 
 
 @WORDS.words("attacker_not_everywhere")
 def _attacker_not_everywhere(attacker: str, runs: tuple[Reference, ...]) -> str:
-    return f"the {attacker} attacker was not run everywhere: only in {', '.join(map(shown, runs))}"
+    return f"The {attacker} attacker was run only in {listing(list(map(shown, runs)))}."
 
 
 @WORDS.words("backend_differs")
 def _backend_differs(attacker: str, backends: tuple[str, ...], runs: tuple[Reference, ...]) -> str:
-    return f"the {attacker} attacker compares differently: {_in_runs(backends, runs)}"
+    return f"The {attacker} attacker uses different methods: {_in_runs(backends, runs)}."
 
 
 # --- tables of systems

@@ -156,7 +156,10 @@ def _words_suffer(speakers: tuple[Reference, ...], percents: tuple[float, ...]) 
     return f"Speakers with the most wrong words: {_percents(speakers, percents)}"
 
 
-WORDS.say("differences_by_holm", "Differences are to the first run; significant by Holm's rule over all of them.")
+WORDS.say(
+    "differences_by_holm",
+    "* Significant by Holm's rule over all differences, which are in the unit of the values. --markdown, --csv and --json have the intervals of all runs, too.",
+)
 
 # --- what a list leaves out, and findings that belong to no subject
 
