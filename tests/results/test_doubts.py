@@ -47,7 +47,7 @@ def test_terminal_and_gate_say_the_same(doubtful: Results, tmp_path: Path, capsy
     printed = " ".join(capsys.readouterr().out.split())
     assert all(sentence in printed for sentence in sentences)
     assert "NOT TRUSTWORTHY" in printed
-    assert "0 passed, 1 failed, 1 could not be made, do not apply: training speakers are others" in printed
+    assert "0 passed, 1 failed, 1 could not be made; 1 not applicable here (training speakers are others)." in printed
     write_results(tmp_path, doubtful)
     gated = CliRunner().invoke(app, ["gate", str(tmp_path), "--trustworthy"])
     assert gated.exit_code == 1

@@ -148,7 +148,7 @@ def _print_open(results: Results, paragraph: Callable[..., None]) -> None:
     unfit = [check.name for check in results.checks if check.passed is None and not check.applies]
     paragraph(
         f"\nTrust checks: {passed} passed, {failed} failed, {len(questions)} could not be made"
-        + (f", do not apply: {', '.join(unfit)}" if unfit else "")
+        + (f"; {len(unfit)} not applicable here ({', '.join(unfit)})." if unfit else ".")
     )
 
 
