@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -148,6 +149,12 @@ def test_combinations_single_out_the_one_who_differs() -> None:
     constant = combine_guesses([replace(one, guesses=np.zeros(30, np.int64)) for one in inferred])
     assert constant is not None
     assert (constant.combinations, constant.alone) == (1, 0)
+    assert (constant.smallest, constant.typical) == (30, 30)
+    sizes = Counter(zip(*(one.label[np.argsort(one.who)].tolist() for one in inferred), strict=True))
+    assert (found.smallest, found.typical) == (
+        1,
+        sorted((n for n in sizes.values() for _ in range(n)), reverse=True)[14],
+    )
     assert combine_guesses(inferred[:1]) is None
 
 

@@ -13,11 +13,15 @@ from veilmeter.assessment.statements import CAST, Recipient
 from veilmeter.attacks.attacker import ATTACKERS, default_attackers
 from veilmeter.core.findings import Finding
 from veilmeter.report.annex import Chapter
+from veilmeter.report.decision import decide
+from veilmeter.report.pia import pia
 from veilmeter.report.recipients import RecipientTable, fits, recipient_table
 from veilmeter.report.rows import linking_of_all
 from veilmeter.results.model import Check, Results
+from veilmeter.results.people import people
 from veilmeter.results.run_folder import read_results
 from veilmeter.results.trust import RELEASE
+from veilmeter.wording.english.annex import TEXTS
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +159,76 @@ def test_the_route_is_stated_with_what_follows(measured: Results) -> None:
     contextual = chapter_of(measured, recipients=partner, annex={"route": "contextual"}).paragraphs[1]
     assert "these recipients alone" in contextual
     assert all("draft" in text for text in (simplified, contextual))
+
+
+# --- the individual
+
+
+def with_one_unprotected(results: Results) -> Results:
+    """Everybody is hidden from every attacker, but one person is always linked."""
+    unprotected = min(row.speaker for attacker in results.attackers.values() for row in attacker.people)
+    attackers = {
+        name: replace(
+            attacker,
+            people=tuple(
+                replace(row, conversations=40, linked=100.0 if row.speaker == unprotected else 0.0)
+                for row in attacker.people
+            ),
+        )
+        for name, attacker in results.attackers.items()
+    }
+    shown = replace(results, attackers=attackers)
+    return replace(shown, people=people(shown))
+
+
+def test_one_unprotected_person_is_told_of_wherever_a_mean_is(measured: Results) -> None:
+    results = with_one_unprotected(measured)
+    chapters = {chapter.title: chapter for chapter in chapters_of(results)}
+    (likelihood,) = (
+        row for row in rows_of(chapters["Likelihood and severity per criterion"]) if "No Linkage" in row[0]
+    )
+    assert "The person found most often is linked by" in likelihood[2]
+    assert "in 40 of 40 trials" in likelihood[2]
+    (signed,) = (row for row in rows_of(chapters["Decision to sign"]) if "No Linkage" in row[0])
+    assert "in 40 of 40 trials" in signed[1]
+    for row in rows_of(chapters["Recipients"]):
+        assert ("Person found most often: 100 [" in row[2]) == (row[2] != TEXTS["recipients.none"]), row
+    individuals = rows_of(chapters["Groups and individuals"])
+    assert individuals[0][0] == "Everybody"
+    assert individuals[-1][0] == "The person found most often"
+    assert individuals[-1][2].startswith("100 [")
+    form = pia(results, decide(results))
+    (answer,) = (answer["data"]["text"] for answer in form["answers"] if answer["reference_to"] == 326)
+    assert "in 40 of 40 trials" in answer
+
+
+def test_somebody_whom_chance_explains_is_not_called_unprotected(measured: Results) -> None:
+    hidden = {
+        name: replace(
+            attacker,
+            people=tuple(
+                replace(row, conversations=2, linked=50.0 * (n == 0)) for n, row in enumerate(attacker.people)
+            ),
+        )
+        for name, attacker in measured.attackers.items()
+    }
+    results = replace(measured, attackers=hidden)
+    results = replace(results, people=people(results))
+    chapters = {chapter.title: chapter for chapter in chapters_of(results)}
+    assert rows_of(chapters["Groups and individuals"])[-1][0] == TEXTS["individuals.by_chance"]
+    assert "which guessing explains" in rows_of(chapters["Recipients"])[0][2]
+
+
+def test_every_group_of_the_run_has_a_row(measured: Results) -> None:
+    chapters = {chapter.title: chapter for chapter in chapters_of(measured)}
+    linking = linking_of_all(measured)
+    assert linking is not None
+    groups = measured.attackers[linking.attacker].by
+    expected = [f"{attribute.capitalize()} {value}" for attribute, values in groups.items() for value in values]
+    assert expected
+    assert [row[0] for row in rows_of(chapters["Groups and individuals"])][1:-1] == expected
+
+
+def rows_of(chapter: Chapter) -> tuple[tuple[str, ...], ...]:
+    assert chapter.table is not None
+    return chapter.table.rows

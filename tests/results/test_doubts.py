@@ -54,6 +54,19 @@ def test_terminal_and_gate_say_the_same(doubtful: Results, tmp_path: Path, capsy
     assert all(f"BROKEN  {sentence}" in gated.stdout for sentence in sentences)
 
 
+def test_the_terminal_shows_all_three_criteria_by_both_legal_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = sample()
+    for criteria in (results.criteria, {}):
+        print_verdict(replace(results, criteria=criteria), tmp_path)
+        printed = capsys.readouterr().out
+        for name in ("linkability", "No Linkage", "Singling out", "No Record Isolation", "Inference", "No Inference"):
+            assert f"\n{name} " in printed, name
+    assert printed.count(" not measured ") == 3
+    assert "EDPB Guidelines 02/2026 (a draft)" in " ".join(printed.split())
+
+
 def test_an_alarm_that_chance_cannot_explain_is_never_doubted_for_being_too_low_or_imprecise() -> None:
     """Fifty of a hundred are linked, five by chance: twenty people are too few to say how often, and a weak extractor
     may find more, but people are recognized."""

@@ -18,6 +18,7 @@ from veilmeter.metrics.measure import MEASURES
 from veilmeter.results.gate import check_gate
 from veilmeter.results.limits import LimitCheck, Side, check_limit, parse_limit
 from veilmeter.results.model import Check, LinkedPerson, Part, Results
+from veilmeter.results.people import people
 from veilmeter.results.run_folder import write_results
 from veilmeter.wording import sentence
 
@@ -162,7 +163,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert [line.split()[0] for line in text.splitlines()] == [
         "holds", "BROKEN", "BROKEN", "open", "Level", "Checked:", "EER", "Note:", "Attackers"
     ]  # fmt: skip
-    assert f"Level of the risk: {results_with().verdict.level} (linking)." in text
+    assert f"Level of the risk: {results_with().verdict.level}, by linking (linkability · No Linkage)." in text
     assert "Checked: the attackers ignorant, lazy-informed; of everybody and within gender f, m." in text
     note = "linkability@20 <= 90% was not checked everywhere. There is no such figure for ignorant (gender f), ignorant"
     assert note in text
@@ -233,20 +234,37 @@ def test_the_scope_names_the_part_that_decides() -> None:
     assert "similarity" not in sentence(check_gate(results, [parse_limit("eer=9", "min")]).scope)
 
 
-def test_each_person_may_be_limited() -> None:
-    people = tuple(
+def test_the_gate_tells_of_the_person_who_is_found_most_often(tmp_path: Path) -> None:
+    rows = tuple(
         LinkedPerson(speaker=f"s{n}", length=1, among=40, conversations=60, linked=100.0 if n == 0 else 0.0)
         for n in range(40)
     )
-    results = replace(sample(), attackers={"ignorant": replace(sample().attackers["ignorant"], people=people)})
+    results = replace(sample(), attackers={"ignorant": replace(sample().attackers["ignorant"], people=rows)})
+    write_results(tmp_path, replace(results, people=people(results)))
+    printed = CliRunner().invoke(app, ["gate", str(tmp_path), "--max", "linkability=99%"]).stdout
+    assert "The person found most often is linked by an ignorant attacker in 60 of 60 trials." in printed
+    assert "allowing for 40 people and 1 attacker" in printed
+    as_json = json.loads(CliRunner().invoke(app, ["gate", str(tmp_path), "--max-level", "low", "--json"]).stdout)
+    assert "60 of 60 trials" in as_json["individual"]
+
+
+def test_each_person_may_be_limited() -> None:
+    rows = tuple(
+        LinkedPerson(speaker=f"s{n}", length=1, among=40, conversations=60, linked=100.0 if n == 0 else 0.0)
+        for n in range(40)
+    )
+    results = replace(sample(), attackers={"ignorant": replace(sample().attackers["ignorant"], people=rows)})
     limit = replace(parse_limit("linkability=50%", "max"), person=True)
     broken = check_limit(results, limit)
     assert not broken.holds
     assert str(broken.limit) == "linkability of each person <= 50%"
     assert broken.candidate.estimate.value == 100
-    protected = replace(results.attackers["ignorant"], people=people[1:])
+    unsure = replace(results.attackers["ignorant"], people=(replace(rows[0], conversations=2),))
+    both = {"first": unsure, **results.attackers}
+    assert check_limit(replace(results, attackers=both), limit).candidate.place == "ignorant"  # the one who is certain
+    protected = replace(results.attackers["ignorant"], people=rows[1:])
     assert check_limit(replace(results, attackers={"ignorant": protected}), limit).holds
-    few = replace(protected, people=tuple(replace(person, conversations=2) for person in people[1:]))
+    few = replace(protected, people=tuple(replace(person, conversations=2) for person in rows[1:]))
     assert not check_limit(replace(results, attackers={"ignorant": few}), limit).holds  # too few trials to tell
     with pytest.raises(InputError, match="may be a fraction or a percentage"):
         check_limit(results, replace(parse_limit("linkability=0.5", "max"), person=True))

@@ -25,6 +25,8 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.options import OptionSet, build, declare, options_of, place_named
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from veilmeter.assessment import Assessment, ChallengeAssessment
     from veilmeter.results.model import Results
 
@@ -38,7 +40,7 @@ HEADINGS = {
 }
 COLORS = {"low": "green", "raised": "yellow", "high": "red", "unknown": "magenta"}
 LAWYERS = (
-    "These are measurements for the criteria of Opinion 05/2014. "
+    "These are measurements for the criteria of Opinion 05/2014 and of EDPB Guidelines 02/2026 (a draft). "
     "Whether the protection is sufficient is for a lawyer to judge."
 )
 
@@ -50,8 +52,10 @@ def print_verdict(
     from rich.text import Text
 
     from veilmeter.core.text import clean
+    from veilmeter.report.rows import THREE, criterion_row
     from veilmeter.results.trust import doubts
     from veilmeter.wording import sentence, sentences, text
+    from veilmeter.wording.english.page import NOT_MEASURED
 
     console = terminal.console()
     verdict, protocol = results.verdict, results.protocol
@@ -78,9 +82,13 @@ def print_verdict(
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for name, criterion in results.criteria.items():
-        level = Text(criterion.level, style=COLORS[criterion.level])
-        table.add_row(HEADINGS.get(name, name), level, Text(clean(sentence(criterion.finding))))
+    for name in dict.fromkeys((*THREE, *results.criteria)):
+        criterion = results.criteria.get(name)
+        if criterion is None:  # one of the three: why it was not measured
+            level, words = Text(NOT_MEASURED, style="dim"), criterion_row(results, name).sentence
+        else:
+            level, words = Text(criterion.level, style=COLORS[criterion.level]), sentence(criterion.finding)
+        table.add_row(_heading(name), level, Text(clean(words)))
     console.print()
     console.print("Worst case by criterion, with the risk for the people who were recorded:", style="dim")
     console.print(table)
@@ -97,6 +105,17 @@ def print_verdict(
             console.print(Text(clean(f"  {criterion.estimate.signature}")), soft_wrap=True)
     paragraph(LAWYERS, "dim")
     paragraph(f"\nResults: {Path(folder) / 'results.json'}" + (f"   Report: {report}" if report else ""))
+
+
+def _heading(name: str) -> Text:
+    """A criterion, and below it what Opinion 05/2014 and Guidelines 02/2026 call it."""
+    from rich.text import Text
+
+    from veilmeter.wording.english.page import LEGAL_NAMES
+
+    heading = HEADINGS.get(name, name)
+    legal = [other for other in LEGAL_NAMES.get(name, ()) if other != heading.lower()]
+    return Text(heading).append("".join(f"\n{other}" for other in legal), style="dim")
 
 
 def _lowest_eer(results: Results) -> str | None:

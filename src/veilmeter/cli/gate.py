@@ -206,6 +206,7 @@ def _print(run: Path, outcome: Gate, *, json: bool) -> None:
         lines += [f"Note: {remark}." for remark in sentences(outcome.baseline.remarks)]
     allowed = "" if outcome.max_level is None else "holds   " if outcome.level_holds else "BROKEN  "
     lines.append(allowed + sentence(outcome.level_finding))
+    lines += [] if outcome.individual is None else [sentence(outcome.individual)]
     if outcome.limits:
         lines.append(f"Checked: {sentence(outcome.scope)}.")
         eers = [check.candidate.estimate for check in outcome.limits if check.candidate.estimate.name == "eer"]

@@ -164,12 +164,16 @@ def infer(
 @dataclass(frozen=True, slots=True)
 class Combinations:
     """How many people share the values of several attributes, as they were guessed: of `people`, how many are `alone`
-    with their combination, and of how many of these every value is right, so that it describes a real person."""
+    with their combination, and of how many of these every value is right, so that it describes a real person. The
+    rarest combination is that of `smallest` people, and half of the people share theirs with at least `typical`, all
+    counted with the person."""
 
     people: int
     combinations: int
     alone: int
     alone_and_right: int
+    smallest: int
+    typical: int
 
 
 def combine_guesses(inferences: Sequence[Inference]) -> Combinations | None:
@@ -184,7 +188,8 @@ def combine_guesses(inferences: Sequence[Inference]) -> Combinations | None:
     sizes = Counter(cells.values())
     alone = [name for name in names if sizes[cells[name]] == 1]
     right = [name for name in alone if cells[name] == tuple(of_attribute[name] for of_attribute in true)]
-    return Combinations(len(names), len(sizes), len(alone), len(right))
+    sharing = sorted((sizes[cell] for cell in cells.values()), reverse=True)
+    return Combinations(len(names), len(sizes), len(alone), len(right), sharing[-1], sharing[(len(sharing) - 1) // 2])
 
 
 def residual(estimate: Estimate) -> tuple[float, tuple[float, float] | None] | None:

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from veilmeter.assessment.statements import SCALE, read_annex, read_recipients
 from veilmeter.attacks.attacker import ANONYMIZER, ATTACKERS
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.findings import Reference
 from veilmeter.metrics.inference import residual
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested, same_or_largest
 from veilmeter.report.recipients import RecipientRow, RecipientShare, RecipientTable, recipient_table
 from veilmeter.report.rows import THREE, CriterionRow, criterion_row, linking_of_all
 from veilmeter.results.model import AttackerResult, Criterion, Results
+from veilmeter.results.people import worst_person
 from veilmeter.results.verdict import LAWYER
 from veilmeter.wording import annex_texts, attacker_words, fill, sentence, sentences
+from veilmeter.wording.catalog import shown
 from veilmeter.wording.english import page as words
 from veilmeter.wording.language import day, is_english
 from veilmeter.wording.numbers import capitalize, chance, full, of_hundred, span, whole
@@ -108,6 +112,7 @@ def annex(results: Results, decision: Decision, created: str = "", *, template: 
         file.chapter("controller", _ABOUT_THE_CONTROLLER),
         _recipients(file),
         _likelihood(file),
+        *_individuals(file),
         _by_attacker(file),
         *_inference(file),
         Chapter(file.texts["limit.title"], (decision.limit or file.texts["limit.none"],)),
@@ -135,10 +140,10 @@ def file_of(results: Results, decision: Decision, created: str) -> File:
 
 
 def _release(file: File) -> Chapter:
-    results, decision = file.results, file.decision
+    results = file.results
     assessed = fill(file.texts["release.people"], people=results.protocol.trial_speakers)
     rows = (
-        (file.texts["release.what"], decision.title),
+        (file.texts["release.what"], str(results.settings.get("title") or FILL_IN)),
         (file.texts["release.amount"], amount(file) or FILL_IN),
         (file.texts["release.assessed"], assessed + (f", {day(file.created)}" if file.created else "")),
         (file.texts["release.anonymizer"], anonymizer_words(results) or FILL_IN),
@@ -200,10 +205,20 @@ def _recipient_cells(file: File, row: RecipientRow, *, assumed: bool) -> tuple[s
         file.texts["recipients.means"].format(
             has=", ".join(has), attackers=", ".join(row.attackers) or file.texts["recipients.no_attacker"]
         ),
-        _share_cell(file, linking, linked),
+        _share_cell(file, linking, linked) + _person_words(file, row),
         _share_cell(file, row.singling_out, "singling_out"),
         _share_cell(file, row.inference, "inference"),
     )
+
+
+def _person_words(file: File, row: RecipientRow) -> str:
+    """The person whom this recipient's attackers find most often, among all people that were assessed."""
+    if row.linking is None or row.individual is None:
+        return ""
+    risk, explained = row.individual.values["estimate"], row.individual.values["explained"]
+    assert isinstance(risk, Estimate)
+    person = file.texts["recipients.person_by_chance" if explained else "recipients.person"]
+    return f" {person}".format(figure=of_hundred(risk), among=whole(int(risk.at.get("speakers", 0))))
 
 
 def _share_cell(file: File, share: RecipientShare | None, key: str) -> str:
@@ -232,11 +247,18 @@ def likelihood_rows(file: File) -> tuple[tuple[str, ...], ...]:
         (
             _criterion(file, row),
             capitalize(file.texts[f"attack.{row.name}"]),
-            f"{_level(file, row)}. {row.text}",
+            _likelihood_words(file, row),
             FILL_IN,
         )
         for row in attack_rows(results)
     )
+
+
+def _likelihood_words(file: File, row: CriterionRow) -> str:
+    """A level and what it rests on; of linking also the person who is found most often, since one is enough."""
+    individual = worst_person(file.results) if row.name == "linking" and row.measured else None
+    person = "" if individual is None else sentence(individual, "annex")
+    return f"{_level(file, row)}. {row.text} {person}".strip()
 
 
 def _criterion(file: File, row: CriterionRow) -> str:
@@ -271,6 +293,47 @@ def _level(file: File, row: CriterionRow) -> str:
 def attack_rows(results: Results) -> list[CriterionRow]:
     """The criteria that are attacks on people: the three of the authorities, and others that were measured."""
     return [criterion_row(results, name) for name in words.ATTACKS if name in THREE or name in results.criteria]
+
+
+def _individuals(file: File) -> list[Chapter]:
+    """Linking for everybody, within each group, and for the person who is found most often: a mean hides them."""
+    results, linking = file.results, linking_of_all(file.results)
+    individual = worst_person(results)
+    if linking is None:
+        return []
+    point, length = linking.estimate, linking.estimate.at.get("length", 1)
+    rows = [(file.texts["individuals.everybody"], point, point.at.get("speakers"), linking.attacker)]
+    found = results.attackers.get(linking.attacker)
+    for attribute, groups in (found.by if found else {}).items():
+        for value, estimates in groups.items():
+            same = [p for p in estimates.points("linkability") if p.at.get("length", 1) == length]
+            if same:
+                largest = max(same, key=lambda p: p.at.get("speakers", 0))
+                name = capitalize(shown(Reference("value", value, attribute)))
+                rows.append((name, largest, largest.at.get("speakers"), linking.attacker))
+    if individual is not None:
+        risk = individual.values["estimate"]
+        assert isinstance(risk, Estimate)
+        person = file.texts["individuals.by_chance" if individual.values["explained"] else "individuals.person"]
+        rows.append((person, risk, risk.at.get("speakers"), str(individual.values["attacker"])))
+    cells = tuple(
+        (
+            name,
+            "–" if people is None else whole(int(people)),
+            of_hundred(estimate),
+            "–" if estimate.null is None else chance(estimate.null),
+            attacker,
+        )
+        for name, estimate, people, attacker in rows
+    )
+    counted = {
+        "people": len(results.people.persons),
+        "attackers": len(results.attacks),
+        "length": int(length),
+    }
+    head = tuple(file.texts[f"individuals.{name}"] for name in ("who", "among", "linked", "guessing", "attacker"))
+    note = fill(file.texts["individuals.note"], **counted)
+    return [Chapter(file.texts["individuals.title"], (note,), table=Table(head, cells))]
 
 
 def _by_attacker(file: File) -> Chapter:
@@ -369,10 +432,14 @@ def _inference(file: File) -> list[Chapter]:
                 "–" if before is None else of_hundred(before),
             )
         )
-    counted = {name.removeprefix("combined_"): count for name, count in part.details.items()}
+    counted: dict[str, Any] = {
+        name.removeprefix("combined_"): count for name, count in part.details.items() if name.startswith("combined_")
+    }
     combined = file.texts["inference.combined_one"]
     if "combined_alone" in part.details:
-        combined = file.texts["inference.combined"].format(**counted, right=counted["alone_and_right"])
+        combined = fill(file.texts["inference.combined"], **counted)
+    if "combined_smallest" in part.details:
+        combined += " " + fill(file.texts["inference.sharing"], **counted)
     head = tuple(file.texts[f"inference.{name}"] for name in ("attribute", "with", "without", "beyond", "original"))
     return [
         Chapter(file.texts["inference.title"], (file.texts["inference.note"], combined), table=Table(head, tuple(rows)))
@@ -476,7 +543,7 @@ def _sign_off(file: File) -> Chapter:
     rows = (
         (file.texts["sign.question"], file.texts["sign.ask"], FILL_IN),
         (file.texts["limit.title"], decision.limit or file.texts["sign.no_limit"], FILL_IN),
-        *((_criterion(file, row), f"{_level(file, row)}. {row.text}", FILL_IN) for row in criteria),
+        *((_criterion(file, row), _likelihood_words(file, row), FILL_IN) for row in criteria),
         *((CHECKBOX, file.texts[option], FILL_IN) for option in OPTIONS),
         (file.texts["sign.assessed_by"], str(results.settings.get("assessor") or FILL_IN), FILL_IN),
         *((*file.entry(name), FILL_IN) for name in _SIGNED),

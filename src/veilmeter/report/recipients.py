@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from veilmeter.assessment.statements import CAST, CONTEXTUAL, SIMPLIFIED, Recipient, read_recipients
 from veilmeter.attacks.attacker import ANONYMIZER, ATTACKERS, RELEASE_PSEUDONYMS, Attacker, default_attackers
 from veilmeter.core.estimate import Estimate, Estimates
-from veilmeter.core.findings import Level
+from veilmeter.core.findings import Finding, Level
 from veilmeter.report.release import Release, release_of
 from veilmeter.results.criteria import criteria, within_groups_of
 from veilmeter.results.model import AttackerResult, Criterion, Results
-from veilmeter.results.people import people
+from veilmeter.results.people import people, worst_person
 from veilmeter.results.trust import RELEASE
 
 Values = Mapping[str, str | int]
@@ -49,7 +49,8 @@ class RecipientShare:
 @dataclass(frozen=True, slots=True)
 class RecipientRow:
     """A recipient: the attackers of the run that it could be, those that it could be and nobody ran, the share per
-    criterion (None where nothing that fits was run), and what contradicts the run."""
+    criterion (None where nothing that fits was run), the person whom these attackers find most often, and what
+    contradicts the run."""
 
     recipient: Recipient
     attackers: tuple[str, ...]
@@ -57,6 +58,7 @@ class RecipientRow:
     linking: RecipientShare | None
     singling_out: RecipientShare | None
     inference: RecipientShare | None
+    individual: Finding | None
     remarks: tuple[Remark, ...]
 
 
@@ -129,6 +131,7 @@ def _row(results: Results, recipient: Recipient, *, is_declared: bool) -> Recipi
         _linking(release, found.get("linking")),
         _share(found.get("singling_out")),
         _share(results.criteria.get("inference")) if knows_output else None,
+        worst_person(seen),
         tuple(_contradictions(results, recipient, release, run)) if is_declared else (),
     )
 

@@ -28,6 +28,7 @@ from veilmeter.results.limits import (
     read_limits,
 )
 from veilmeter.results.model import AttackerResult, Part, Results
+from veilmeter.results.people import worst_person
 from veilmeter.results.run_folder import RunLike, open_run
 from veilmeter.results.trust import Doubt, doubting_checks, doubts, meaning, open_questions
 from veilmeter.wording import sentence, sentences, text
@@ -107,7 +108,7 @@ class Gate:
     It is true in a condition if the run has passed. A doubted run fails unless it is accepted `even_if_doubted`; with
     `trustworthy` asked for, an open check fails too. `scope` says what the limits were held against, `level` how high
     the assessment calls the risk and `decided_by` the criteria that make it so; with `max_level` it may not be higher.
-    A level that is unknown may be any.
+    A level that is unknown may be any. `individual` is the person who is found most often.
 
     Attributes
     ----------
@@ -132,6 +133,7 @@ class Gate:
     decided_by: tuple[str, ...] = ()
     max_level: Level | None = None
     baseline: BaselineCheck | None = None
+    individual: Finding | None = None
 
     def __bool__(self) -> bool:
         return self.passed
@@ -172,6 +174,7 @@ class Gate:
             "distrust": list(map(text, self.doubts)),
             "open": list(map(text, self.open_questions)),
             "not_run": list(self.not_run),
+            "individual": None if self.individual is None else sentence(self.individual),
             "baseline": None if self.baseline is None else self.baseline.to_json(),
         }
 
@@ -293,6 +296,7 @@ def check_gate(
         ),
         max_level=max_level,
         baseline=baseline,
+        individual=worst_person(results),
     )
 
 

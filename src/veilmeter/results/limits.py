@@ -209,9 +209,11 @@ def check_limit(results: Results, limit: Limit, group: Group | None = None) -> L
     limit = replace(limit, percent=candidates[0].estimate.unit in PERCENTAGES)
     sign = 1 if limit.side == "max" else -1
 
-    def badness(candidate: Candidate) -> tuple[bool, float]:
-        value = _decisive(candidate.estimate, limit.side)
-        return (math.isnan(value), sign * value)
+    def badness(candidate: Candidate) -> tuple[bool, float, float]:
+        """By the end that decides; among equals, the figure that is bad beyond doubt."""
+        estimate = candidate.estimate
+        value, least = _decisive(estimate, limit.side), _decisive(estimate, "min" if limit.side == "max" else "max")
+        return (math.isnan(value), sign * value, sign * least)
 
     worst = max(candidates, key=badness)
     value, bound = _decisive(worst.estimate, limit.side), limit.bound

@@ -106,6 +106,8 @@ TEXTS = {
     "recipients.linking_model": "{level}: {figure} of 100 according to a model; guessing {guessing} ({attacker}; {candidates} "
     "candidates; recordings together: {length})",
     "recipients.linking_unknown": "not known for {candidates} candidates: too few people were assessed",
+    "recipients.person": "Person found most often: {figure} of 100, among {among}.",
+    "recipients.person_by_chance": "Person found most often: {figure} of 100, among {among}, which guessing explains.",
     "recipients.singling_out": "{level}: {figure} of 100 more than a rule made without knowing anybody ({attacker})",
     "recipients.inference": "{level}: {figure} of 100; guessing {guessing}",
     "recipients.none": "not run for this recipient",
@@ -145,10 +147,26 @@ TEXTS = {
     "inference.without": "right without them (control, and 90 % of its draws)",
     "inference.beyond": "risk beyond the control, in %",
     "inference.original": "right from original speech",
-    "inference.combined": "All attributes that do not change within a person together, as inferred: {combinations} combinations "
-    "among {people} people; {alone} people are alone with theirs, and for {right} of them every inferred attribute is right.",
+    "inference.combined": "All attributes that do not change within a person together, as inferred: {combinations:combination} "
+    "among {people:person/people}; {alone:person is/people are} alone with theirs, and for {alone_and_right} of them every inferred "
+    "attribute is right.",
+    "inference.sharing": "The rarest combination is shared by {smallest:person/people}; half of the people are in a combination of at "
+    "least {typical}.",
     "inference.combined_one": "Fewer than two attributes that do not change within a person were inferred, so that combinations of "
     "them were not counted.",
+    # --- groups and individuals
+    "individuals.title": "Groups and individuals",
+    "individuals.note": "A mean can hide a group or a person. Guidelines 02/2026 (a draft) ask about all individuals, and success "
+    "against one of them counts. Everybody and the groups: {length:recording} at a time. The person found most often was looked for "
+    "among {people:person/people} and by {attackers:attacker}; the interval allows for this.",
+    "individuals.who": "who",
+    "individuals.among": "candidates",
+    "individuals.linked": "linked, of 100 recordings",
+    "individuals.guessing": "guessing",
+    "individuals.attacker": "attacker",
+    "individuals.everybody": "Everybody",
+    "individuals.person": "The person found most often",
+    "individuals.by_chance": "The person found most often, as guessing among so many people explains",
     # --- likelihood and severity
     "likelihood.note": "The likelihood is that of the strongest attacker that was run, with its 95 % interval.",
     "likelihood.criterion": "criterion",

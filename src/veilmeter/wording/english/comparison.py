@@ -7,6 +7,7 @@ from typing import Literal
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Level, Reference
 from veilmeter.wording.catalog import Catalog, shown
+from veilmeter.wording.english.page import legal_names
 from veilmeter.wording.numbers import count, full, listing
 
 WORDS = Catalog()
@@ -162,9 +163,14 @@ def _gate_scope(attackers: tuple[str, ...], groups: tuple[Reference, ...] = (), 
     return f"the attackers {', '.join(attackers) or '(none)'}{further}; of everybody{inside}"
 
 
+def _with_legal_names(criterion: str) -> str:
+    names = legal_names(criterion)
+    return criterion.replace("_", " ") + (f" ({names})" if names else "")
+
+
 @WORDS.words("gate_level")
 def _gate_level(level: Level, decided_by: tuple[str, ...] = (), max_level: Level | None = None) -> str:
-    causes = listing([name.replace("_", " ") for name in decided_by])
-    because = f" ({causes})" if causes and level != "low" else ""
-    most = "" if max_level is None else f", at most {max_level} is allowed"
+    causes = listing([_with_legal_names(name) for name in decided_by])
+    because = f", by {causes}" if causes and level != "low" else ""
+    most = "" if max_level is None else f"; at most {max_level} is allowed"
     return f"Level of the risk: {level}{because}{most}."

@@ -140,6 +140,8 @@ TEXTS = {
     "recipients.linking_model": "{level} : {figure} sur 100 selon un modèle ; hasard {guessing} ({attacker} ; {candidates} candidats ; "
     "enregistrements réunis : {length})",
     "recipients.linking_unknown": "inconnu pour {candidates} candidats : trop peu de personnes évaluées",
+    "recipients.person": "Personne la plus souvent retrouvée : {figure} sur 100, parmi {among}.",
+    "recipients.person_by_chance": "Personne la plus souvent retrouvée : {figure} sur 100, parmi {among}, ce que le hasard explique.",
     "recipients.singling_out": "{level} : {figure} sur 100 de plus qu'une règle faite sans connaître personne ({attacker})",
     "recipients.inference": "{level} : {figure} sur 100 ; hasard {guessing}",
     "recipients.none": "non exécuté pour ce destinataire",
@@ -180,11 +182,27 @@ TEXTS = {
     "inference.without": "juste sans eux (contrôle, et 90 % de ses tirages)",
     "inference.beyond": "risque au-delà du contrôle, en %",
     "inference.original": "juste à partir de la parole d'origine",
-    "inference.combined": "Tous les attributs qui ne changent pas chez une personne, réunis tels que déduits : {combinations} "
-    "combinaisons pour {people} personnes ; {alone} personnes sont seules avec la leur, et pour {right} d'entre elles tous les "
-    "attributs déduits sont justes.",
+    "inference.combined": "Tous les attributs propres à une personne, réunis tels qu'ils sont déduits : "
+    "{combinations:combinaison/combinaisons} pour {people:personne/personnes} ; {alone:personne est seule/personnes sont seules} à "
+    "présenter la sienne, et pour {alone_and_right} d'entre elles tous les attributs déduits sont justes.",
+    "inference.sharing": "La combinaison la plus rare réunit {smallest:personne/personnes} ; la moitié des personnes partagent la leur "
+    "à {typical} au moins, elles comprises.",
     "inference.combined_one": "Moins de deux attributs qui ne changent pas chez une personne ont été déduits, si bien que leurs "
     "combinaisons n'ont pas été comptées.",
+    # --- groupes et individus
+    "individuals.title": "Groupes et individus",
+    "individuals.note": "Une moyenne peut cacher un groupe ou une personne. Les lignes directrices 02/2026 (projet) demandent de "
+    "considérer tous les individus, et une attaque réussie contre un seul d'entre eux compte. Ensemble et groupes : "
+    "{length:enregistrement/enregistrements} à la fois. La personne la plus souvent retrouvée a été cherchée parmi "
+    "{people:personne/personnes} et par {attackers:attaquant/attaquants} ; l'intervalle en tient compte.",
+    "individuals.who": "qui",
+    "individuals.among": "candidats",
+    "individuals.linked": "enregistrements reliés, sur 100",
+    "individuals.guessing": "hasard",
+    "individuals.attacker": "attaquant",
+    "individuals.everybody": "Ensemble des personnes",
+    "individuals.person": "Personne la plus souvent retrouvée",
+    "individuals.by_chance": "Personne la plus souvent retrouvée, ce que le hasard explique parmi tant de personnes",
     # --- vraisemblance et gravité
     "likelihood.note": "La vraisemblance est celle de l'attaquant le plus fort exécuté, avec son intervalle à 95 %.",
     "likelihood.criterion": "critère",
