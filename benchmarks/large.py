@@ -153,7 +153,7 @@ def assess_audio(corpus: str, speakers: int, each: int) -> dict[str, object]:
     """`assess()` of the first recordings of the first people of a corpus, anonymized by McAdams coefficients, in one
     process, without kept transcripts or vectors: processor time by stage."""
     from veilmeter.assessment.run import run_assessment
-    from veilmeter.assessment.tasks import Stage
+    from veilmeter.assessment.stages import Stage
     from veilmeter.data.corpus import read_corpus
     from veilmeter.speech import weights
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typer.testing import CliRunner
 from veilmeter.assessment import assess_challenge, make_settings
 from veilmeter.assessment.challenge.table import measure_emotions, rank_table, write_rows
 from veilmeter.assessment.run import run_assessment
+from veilmeter.assessment.stages import Forecast
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
@@ -124,7 +124,7 @@ def test_emotions_are_told_on_both_sides(place: Path) -> None:
     settings = make_settings({"vpc": "data", "extractor": "own.py:embed"})
     challenge = find_sets(data, SUFFIX)
     quietly: dict[str, Any] = {
-        "jobs": 1, "cluster": None, "say": lambda text: None, "progress": lambda title: nullcontext()
+        "jobs": 1, "cluster": None, "say": lambda text: None, "forecast": Forecast()
     }  # fmt: skip
     measured, problems = measure_emotions(challenge.emotion, settings, **quietly)
     assert [emotions.name for emotions in measured] == ["IEMOCAP_dev", "emodata_track2_test"]
@@ -269,6 +269,32 @@ def test_by_toml_and_python(place: Path) -> None:
     assert assessment.results.attackers["ignorant"].estimates["eer"].value == expected
     with pytest.raises(InputError, match="call assess_challenge"):
         run_assessment(settings=settings)
+
+
+def test_verdicts_of_all_sets_come_before_further_work_on_any(place: Path) -> None:
+    """Both passes by command: the first ends with a page per set, and the second completes what it left."""
+    vpc.challenge_2024(place)
+    (place / "other.py").write_text(vpc.EXTRACTOR.replace("[:4096]", "[1:4097]"))
+    words = ["assess", "--vpc=data", f"--suffix={SUFFIX}", "--sets=libri_test", *QUICK]
+    words += ["--extractor", "own.py:embed", "other.py:embed"]
+    first = CliRunner().invoke(app, [*words, "--out=out", "--no-wait"])
+    assert first.exit_code == 0, first.output
+    names = ("libri_test_trials_f", "libri_test_trials_m")
+    for name in names:
+        assert results_of(name)["pending"], name
+        assert "Preliminary" in Path("out", name, "report.html").read_text()
+    later = CliRunner().invoke(app, [*words, "--out=out"])
+    assert later.exit_code == 0, later.output
+    once = CliRunner().invoke(app, [*words, "--out=once"])
+    assert once.exit_code == 0, once.output
+    for ran in (later, once):  # verdicts of both sets, then what completes them, then the table
+        verdicts = [ran.stdout.index(f"{name} (") for name in names]
+        assert ran.stdout.count("First verdict: ") == 2
+        assert max(verdicts) < ran.stdout.index("---- ASV_eval")
+    for name in names:
+        assert not results_of(name)["pending"]
+        assert "Preliminary" not in Path("out", name, "report.html").read_text()
+        assert Path("out", name, "results.json").read_bytes() == Path("once", name, "results.json").read_bytes()
 
 
 def test_training_speech_as_distractors(place: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import synthetic_voices as voices
 from tests.results.sample_results import training_of
 
 from veilmeter.assessment import assess, read_results, tasks
-from veilmeter.assessment.tasks import Stage, StageLog
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Reference
@@ -366,37 +364,6 @@ def test_arrays() -> None:
             assess(ORIGINAL, nonsense, **options)
     with pytest.raises(InputError, match="but 3 speakers"):
         assess((ORIGINAL.vectors, ["a", "b", "c"]), PARTLY, **options)
-
-
-def test_the_time_left_is_told_by_the_pace_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr("veilmeter.assessment.tasks.time.monotonic", lambda: now)
-    told: list[str] = []
-    log = StageLog(told.append, lambda title: nullcontext())
-    log.stage(Stage.READING)
-    now += 40.0  # for what an ordinary core does in 20 seconds
-    log.expect({Stage.MEASURING: 10.0, Stage.UTILITY: 60.0}, spent=20.0, workers=2)
-    log.stage(Stage.MEASURING, "ignorant")
-    now += 20.0
-    log.stage(Stage.UTILITY)
-    now += 120.0
-    log.stage(Stage.DONE)
-    assert told == [
-        "reading",
-        "about 2 min 20 s left; 20 s until the first verdict, or with --no-utility",
-        "measuring: ignorant (about 2 min 20 s left)",
-        "measuring utility (about 2 min 0 s left)",
-        "done",
-    ]
-    assert log.timings == {Stage.READING: 40.0, Stage.MEASURING: 20.0, Stage.UTILITY: 120.0}
-
-
-def test_kept_vectors_do_not_make_the_rest_look_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veilmeter.assessment.tasks.time.monotonic", lambda: 100.0)
-    told: list[str] = []
-    log = StageLog(told.append, lambda title: nullcontext())
-    log.expect({Stage.UTILITY: 60.0}, spent=1000.0, workers=1)
-    assert told == ["about 30 s left; 0 s until the first verdict, or with --no-utility"]
 
 
 def test_distractors_are_enrolled_on_both_sides_and_never_tried() -> None:

@@ -17,7 +17,7 @@ from veilmeter.assessment.inputs import InputReader, RunAudio, enrollment_of, ma
 from veilmeter.assessment.protocol import Protocol
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.speech import Speech, attackers_to_tune, merge, side_vectors
-from veilmeter.assessment.tasks import Stage
+from veilmeter.assessment.stages import Stage
 from veilmeter.attacks.attacker import ATTACKERS
 from veilmeter.attacks.material import AttackerRun, EnrollmentCopies, NotPossibleError
 from veilmeter.core.engine import Engine, Progress
@@ -193,7 +193,7 @@ def _tune_extractors(
     for name in attackers_to_tune(reader.settings):
         reader.log.stage(Stage.FINE_TUNING, f"the extractor of the {name} attacker")
         folder = None if reader.folder is None else reader.folder / "finetuned" / name
-        with reader.log.progress(f"fine-tuning for the {name} attacker") as progress:
+        with reader.log.progress() as progress:
             own[name] = _tune_extractor(name, reader, matched, runs, protocol.enrollment, folder, progress)
     return own
 

@@ -30,7 +30,7 @@ from veilmeter.assessment.speech import (
     open_source,
     split_draw,
 )
-from veilmeter.assessment.tasks import Stage, StageLog
+from veilmeter.assessment.stages import Stage, StageLog
 from veilmeter.attacks.material import AttackerRun, DrawLevel
 from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError, Problem, refuse
@@ -89,15 +89,18 @@ class InputReader:
 
     # --- the sides and training speech
 
-    def read_sides(self) -> None:
-        """Both sides; the anonymized one is made where only the anonymizer was given."""
+    def check(self) -> None:
+        """Read the lists of recordings, and refuse what would fail later."""
         self.log.stage(Stage.INPUTS)
         self.corpora = check_inputs(self.sources, self.settings, self.log.say)
+
+    def read_sides(self) -> None:
+        """Both sides; the anonymized one is made where only the anonymizer was given."""
         self._keep(self.read(SpeechRole.ORIGINAL, self.sources[SpeechRole.ORIGINAL]))
         released = self.sources.get(SpeechRole.ANONYMIZED)
         if released is None:
             self.log.stage(Stage.RELEASE)
-            with self.log.progress("anonymizing the release") as progress:
+            with self.log.progress() as progress:
                 released = [self._system().release(corpus, progress) for corpus in self._original_recordings()]
         speech = self.read(SpeechRole.ANONYMIZED, released)
         if speech is not None:
@@ -121,7 +124,8 @@ class InputReader:
         self._keep(self.read(SpeechRole.DISTRACTORS_ORIGINAL, given[SpeechRole.DISTRACTORS_ORIGINAL]))
         released = given[SpeechRole.DISTRACTORS]
         if released is None:
-            with self.log.progress("anonymizing the distractors") as progress:
+            self.log.stage(Stage.RELEASE, "distractors")
+            with self.log.progress() as progress:
                 corpora = self.speech[SpeechRole.DISTRACTORS_ORIGINAL].corpora
                 released = [self._system().release(corpus, progress) for corpus in corpora]
         self._keep(self.read(SpeechRole.DISTRACTORS, released))
@@ -138,7 +142,7 @@ class InputReader:
             runs = []
             for number in self._run_numbers():
                 for corpus in clear.corpora:
-                    with self.log.progress(f"training speech, run {number}") as progress:
+                    with self.log.progress() as progress:
                         runs.append(self._system().of_attacker(corpus, number, "training", progress)[0])
             self._keep(self.read(SpeechRole.TRAIN_ANONYMIZED, runs))
 
@@ -181,7 +185,7 @@ class InputReader:
         settings, say = self.settings, self.log.say
         offline, strict = settings.offline, settings.strict
         timed = TimedEngine(self.engine)
-        with self.log.progress(f"extracting {corpus.root.name}") as progress:
+        with self.log.progress() as progress:
             if is_of_words(extractor):
                 originals = [beside for (other, _), beside in self.corpora.items() if other.is_original]
                 embeddings, facts = embed_texts(
@@ -260,7 +264,7 @@ class InputReader:
             self.log.stage(Stage.ATTACKER_RUNS, f"run {number}")
             copies, draws = [], []
             for corpus in corpora:
-                with self.log.progress(f"attackers' run {number}") as progress:
+                with self.log.progress() as progress:
                     copy, draw = self._system().of_attacker(corpus, number, progress=progress)
                 copies.append(copy)
                 draws.append(draw)

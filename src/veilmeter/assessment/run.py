@@ -6,7 +6,7 @@ import hashlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from veilmeter.assessment.conclude import (
 )
 from veilmeter.assessment.evidence import DuplicateAudio, find_duplicate_audio
 from veilmeter.assessment.experiment import Experiment, build_experiment, further_experiments, further_labels
+from veilmeter.assessment.forecast import expected_work, extraction_cost, measuring_work, utility_budget
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.inputs import InputReader
 from veilmeter.assessment.plan import AssessmentPlan, describe, make_plan
@@ -42,7 +43,6 @@ from veilmeter.assessment.settings import (
     make_settings,
 )
 from veilmeter.assessment.speech import (
-    Speech,
     as_list,
     distractors_of,
     folders_near,
@@ -53,11 +53,10 @@ from veilmeter.assessment.speech import (
     side_vectors,
     write_left_out,
 )
+from veilmeter.assessment.stages import Forecast, Stage, StageLog
 from veilmeter.assessment.tasks import (
     Arrays,
     Done,
-    Stage,
-    StageLog,
     Stages,
     Task,
     TaskId,
@@ -69,7 +68,7 @@ from veilmeter.assessment.tasks import (
 from veilmeter.attacks.attacker import ATTACKERS, BASELINE, AttackerId, default_attackers
 from veilmeter.attacks.material import Used
 from veilmeter.core.devices import choose_device
-from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
+from veilmeter.core.engine import Engine, Say, open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256, write_json
 from veilmeter.core.findings import Finding, about, not_possible
@@ -85,10 +84,6 @@ from veilmeter.wording import text
 
 LEFT_OUT = "left_out.jsonl"
 UTILITY = TaskId(TaskKind.ANALYSIS, "utility")
-EXTRACTION = 0.015  # processor seconds per second of speech, on an ordinary core
-# Time that an ordinary core takes for other stages: shares of extraction, and seconds, also per person.
-RUNS_SHARE, DUPLICATES_SHARE, MEASURING, MEASURING_PERSON = 0.5, 0.2, 8.0, 0.05
-TENTH = 0.1  # of the time that extraction takes, for utility
 # Analyses that take less time than the others.
 QUICK = {TaskId(TaskKind.ANALYSIS, name) for name in ("similarity", "sessions", "inference", "added")}
 
@@ -103,7 +98,8 @@ def run_assessment(
     cluster: str | None = None,
     argv: Sequence[str] = (),
     say: Say | None = None,
-    progress: ShowProgress | None = None,
+    forecast: Forecast | None = None,
+    set_name: str = "",
     protocol: GivenProtocol | None = None,
     first: Callable[[Assessment], bool] | None = None,
     **options: Any,
@@ -115,6 +111,7 @@ def run_assessment(
 
     With `out` and `first`, the attackers' verdict is written as soon as it is known, and passed to `first`; utility and
     further extractors follow if it returns True, and complete the same folder. `results.pending` lists what is missing.
+    `forecast` shows how far it is and how long the rest takes; with `set_name`, this is one of several sets.
     """
     given = {role: options.pop(role, None) for role in SOURCES}
     given |= {SpeechRole.ORIGINAL: original, SpeechRole.ANONYMIZED: anonymized}
@@ -132,17 +129,13 @@ def run_assessment(
     refuse_missing_files(settings)
     choose_device(settings.device)
     with closing(open_engine(jobs, cluster)) as engine, single_threaded():
-        common = (settings, out, engine, StageLog(say or _silent, progress or _no_progress), tuple(argv))
+        common = (settings, out, engine, StageLog(say or _silent, forecast, set_name), tuple(argv))
         run = ScoreRun(*common) if alone else SpeechRun(*common, sources=sources, given=protocol, first=first)
         return run.execute()
 
 
 def _silent(text: str) -> None:
     pass
-
-
-def _no_progress(title: str) -> AbstractContextManager[None]:
-    return nullcontext()
 
 
 def _source_names(source: Any) -> list[str]:
@@ -196,6 +189,7 @@ class Run(ABC):
             self.log.say(f"{len(done) - tasks_before} of {len(tasks)} tasks are kept from an earlier run")
         if left:
             self.log.stage(Stage.MEASURING, ", ".join(str(task.id) for task in left))
+            self.log.count(len(done), len(tasks))
         left = _longest_first(left)
         for number, (measured, arrays, seconds) in self.engine.run(perform, left):
             task = left[number]
@@ -204,6 +198,7 @@ class Run(ABC):
             done[task.id] = as_kept, self.stages.arrays_of(task.id, task.key, arrays)
             del arrays
             self.log.say(f"measured: {task.id} ({len(done)} of {len(tasks)})")
+            self.log.count(len(done), len(tasks))
         self._performed |= {task.key: done[task.id] for task in tasks}
         return {task.id: done[task.id] for task in tasks}  # in one order, wherever they ran
 
@@ -229,6 +224,7 @@ class Run(ABC):
             self._has_recorded = True
             results = write_results(self.folder, results)
             self.log.stage(Stage.FIRST if results.pending else Stage.DONE)
+            self.log.forecast.keep_speeds()
             timings = {
                 "seconds": self.log.timings,
                 "total": round(time.monotonic() - self.log.started, 3),
@@ -322,6 +318,9 @@ class SpeechRun(Run):
         if who := who_attacks(self.settings):
             self.log.say(who)
         reader = InputReader(self.settings, self.sources, self.engine, self.log, self.folder)
+        reader.check()
+        if work := expected_work(self.settings, self.sources, reader.corpora, self.folder):
+            self.log.expect(work, self.engine.workers)
         reader.read_sides()
         reader.read_training()
         refuse_mixtures(reader.all_speech)
@@ -340,7 +339,7 @@ class SpeechRun(Run):
             distractors=distractors_of(reader.speech),
         )
         reader.findings += [*matched.findings(), *protocol.findings]
-        self.expect(reader, len(set(matched.original.speakers)))
+        self.log.expect([measuring_work(self.settings, len(matched.original.names))], self.engine.workers)
         runs = reader.read_runs(matched, protocol.enrollment)
         refuse_mixtures(reader.all_speech)
         experiment = build_experiment(reader, matched, protocol, runs)
@@ -354,25 +353,6 @@ class SpeechRun(Run):
         further = further_experiments(reader, experiment, runs)
         plan = make_plan(experiment, self.settings, keys, further)
         return self.finish(reader, experiment, plan, {**self.perform(plan.tasks), **self.utility(reader, experiment)})
-
-    def expect(self, reader: InputReader, people: int) -> None:
-        """Tell how long what follows will take, where recordings were read."""
-        spent = extraction_cost(reader.all_speech)
-        if not spent:
-            return
-        costs = {
-            Stage.READING_RUNS: RUNS_SHARE * spent if self.settings.runs_system else 0.0,
-            Stage.MEASURING: MEASURING + MEASURING_PERSON * people,
-            Stage.DUPLICATES: DUPLICATES_SHARE * spent,
-            Stage.UTILITY: self.utility_budget(reader) if self.measures_utility(reader) else 0.0,
-        }
-        self.log.expect(costs, spent=spent, workers=self.engine.workers)
-
-    def utility_budget(self, reader: InputReader) -> float:
-        """Processor seconds for utility."""
-        from veilmeter.assessment.utility import BUDGET
-
-        return self.settings.utility_budget or max(BUDGET, TENTH * extraction_cost(reader.all_speech))
 
     def pending(self, reader: InputReader) -> tuple[Finding, ...]:
         """What is measured after the first verdict: it takes longest and changes least."""
@@ -395,7 +375,7 @@ class SpeechRun(Run):
             recordings=self.settings.utility_recordings,
             rated=self.settings.utility_rated,
             precision=self.settings.utility_precision,
-            budget=self.utility_budget(reader),
+            budget=utility_budget(self.settings, extraction_cost(reader.all_speech)),
             groups=self.settings.by or UtilitySettings().groups,
             measures=tuple(self.settings.named_measures),
             offline=self.settings.offline,
@@ -404,7 +384,7 @@ class SpeechRun(Run):
             chosen = replace(chosen, recognizer=self.settings.recognizer)
         original, anonymized = map(join_corpora, sides)
         try:
-            with self.log.progress("utility") as progress:
+            with self.log.progress() as progress:
                 part = measure_utility(
                     original, anonymized, chosen, engine=self.engine, say=self.log.say, progress=progress
                 )
@@ -468,11 +448,6 @@ class SpeechRun(Run):
         if self.folder is not None:
             write_left_out(self.folder / LEFT_OUT, reader.all_speech, experiment.matched)
         return assessment
-
-
-def extraction_cost(speech: Iterable[Speech]) -> float:
-    """Processor seconds that an ordinary core takes to extract vectors from these recordings."""
-    return sum(EXTRACTION * 3600 * (role.facts.hours or 0.0) for role in speech if role.is_audio)
 
 
 def has_scores(settings: Settings) -> bool:

@@ -1,4 +1,4 @@
-"""Stages and tasks of an assessment: their identity, their results, and the folder in which finished ones are kept.
+"""Tasks of an assessment: their identity, their results, and the folder in which finished ones are kept.
 
 The key of a task is derived from what it depends on, so that an interrupted run is continued.
 """
@@ -9,7 +9,7 @@ import hashlib
 import json
 import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -19,12 +19,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.engine import Say, ShowProgress
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import BROKEN_ARCHIVE, to_json, whole_file, write_text
 from veilmeter.core.findings import Finding, not_possible
 from veilmeter.core.keys import key_of
-from veilmeter.core.text import duration
 from veilmeter.core.typed_json import MalformedError, decode, encode
 from veilmeter.core.user_code import files_to_load, load_files
 from veilmeter.metrics.legal.chance import FigureKey
@@ -32,71 +30,6 @@ from veilmeter.metrics.measure import label_of
 from veilmeter.results.model import AttackerResult, Part
 
 Arrays = Mapping[str, NDArray[Any]]
-
-
-class Stage(StrEnum):
-    """The stages of an assessment, by which its time is recorded; the values are what the user sees."""
-
-    INPUTS = "checking the inputs"
-    RELEASE = "anonymizing the release"
-    TRAINING = "anonymizing training speech as the attackers do"
-    READING = "reading"
-    PROTOCOL = "choosing enrollment and trials"
-    ATTACKER_RUNS = "anonymizing the enrollment as the attackers do"
-    READING_RUNS = "reading the attackers' runs"
-    FINE_TUNING = "fine-tuning"
-    MEASURING = "measuring"
-    UTILITY = "measuring utility"
-    DUPLICATES = "looking for duplicate recordings"
-    CONCLUDING = "drawing conclusions"
-    FIRST = "first verdict"
-    DONE = "done"
-
-
-LEAST_TOLD = 5.0  # seconds: less is not worth telling
-
-
-class StageLog:
-    """Shows the user what an assessment is doing and how long it will take, and records the seconds of each stage."""
-
-    def __init__(self, say: Say, progress: ShowProgress) -> None:
-        self.say = say
-        self.progress = progress
-        self.timings: dict[Stage, float] = {}
-        self.started = time.monotonic()
-        self._last: Stage | None = None
-        self._spent = 0.0  # seconds that an ordinary core takes for what was done, and for the stages to come
-        self._expected: dict[Stage, float] = {}
-        self._least_pace = 0.0
-
-    def expect(self, costs: Mapping[Stage, float], *, spent: float, workers: int) -> None:
-        """What is to come, in seconds of an ordinary core, where what was done took `spent` of them: the time left is
-        told with every stage, by the pace of this machine so far. What was read from the cache took no time: the pace
-        is at least half of what as many ordinary cores have."""
-        self._spent, self._expected, self._least_pace = spent, dict(costs), 0.5 / workers
-        left = self.left()
-        if left >= LEAST_TOLD:
-            utility = self.left([Stage.UTILITY])
-            without = f"; {duration(left - utility)} until the first verdict, or with --no-utility" if utility else ""
-            self.say(f"about {duration(left)} left{without}")
-
-    def left(self, stages: Iterable[Stage] | None = None) -> float:
-        """Seconds until these stages, or all, are done."""
-        elapsed = time.monotonic() - self.started
-        pace = max(self._least_pace, elapsed / self._spent if self._spent else 0.0)
-        return pace * sum(self._expected.get(stage, 0.0) for stage in (self._expected if stages is None else stages))
-
-    def stage(self, stage: Stage, details: str = "") -> None:
-        """Begin a stage, and record the time of the one before."""
-        now = time.monotonic()
-        if self._last is not None:
-            before = self.timings.get(self._last, 0.0)
-            self.timings[self._last] = round(before + now - self.started - sum(self.timings.values()), 3)
-            self._spent += self._expected.pop(self._last, 0.0)
-        self._last = stage
-        left = self.left()
-        told = f" (about {duration(left)} left)" if left >= LEAST_TOLD else ""
-        self.say((f"{stage}: {details}" if details else str(stage)) + told)
 
 
 class TaskKind(StrEnum):

@@ -86,11 +86,10 @@ class Looks:
     sizes: tuple[int, ...]
     levels: tuple[float, ...]
     fixed: bool  # by a number that was given
-    seconds: float  # of an ordinary core, for all looks
 
     @classmethod
-    def at(cls, sizes: Sequence[int], seconds: float, *, fixed: bool = False) -> Looks:
-        return cls(tuple(sizes), tuple(look_levels(sizes)) if sizes else (), fixed, seconds)
+    def at(cls, sizes: Sequence[int], *, fixed: bool = False) -> Looks:
+        return cls(tuple(sizes), tuple(look_levels(sizes)) if sizes else (), fixed)
 
     @property
     def most(self) -> int:
@@ -111,19 +110,34 @@ def plan_looks(pairs: Pairs, settings: UtilitySettings) -> tuple[Looks, Looks]:
         while count < len(pairs) and (
             spent <= settings.budget / 2 or count < _FEWEST if fixed is None else count < fixed
         ):
-            spent += sum(max(least, cost * _seconds(utterance)) for utterance in pairs[count])
+            spent += sum(max(least, cost * header_seconds(utterance)) for utterance in pairs[count])
             count += 1
         if fixed is not None:
-            plans.append(Looks.at([count] if count else [], spent, fixed=True))
+            plans.append(Looks.at([count] if count else [], fixed=True))
             continue
         # A look shortly before the last one would spend most of the error and save little.
         sizes = [first * 2**step for step in range(32) if first * 2**step <= count / 2]
-        plans.append(Looks.at([*sizes, count], spent))
+        plans.append(Looks.at([*sizes, count]))
     return plans[0], plans[1]
 
 
-def _seconds(utterance: Utterance) -> float:
-    """As the list or the file's header says."""
+def utility_cost(pairs: int, seconds: float, settings: UtilitySettings) -> float:
+    """About how long an ordinary core takes at most, for so many pairs of so many seconds of speech together."""
+    if not pairs:
+        return 0.0
+    fixed, total = settings.recordings, 0.0
+    rated = math.ceil(_RATED_SHARE * fixed) if settings.rated is None and fixed is not None else settings.rated
+    for number, cost, least in (
+        (fixed, recognizer_cost(settings.recognizer) + _VOICE_COST, 0.0),
+        (rated, _RATING_COST, _LEAST_RATING),
+    ):
+        pair = max(2 * least, cost * seconds / pairs)
+        total += min(pairs * pair, settings.budget / 2) if number is None else min(pairs, number) * pair
+    return total
+
+
+def header_seconds(utterance: Utterance) -> float:
+    """The duration, as the list or the file's header says."""
     stretch = utterance.stretch
     if stretch.end is not None:
         return stretch.end - stretch.start
@@ -180,11 +194,7 @@ def measure_utility(
     from_corpus = 2 * len(with_text) >= len(pairs) and bool(with_text)
     ordered = order_over_people(with_text if from_corpus else pairs)
     looks = plan_looks(ordered, chosen)
-    seconds = sum(plan.seconds for plan in looks)
-    tell(
-        f"annotating up to {looks[0].most} recordings of each side: {chosen.recognizer}, language {language}; at most "
-        f"about {seconds / where.workers:.0f} s"
-    )
+    tell(f"annotating up to {looks[0].most} recordings of each side: {chosen.recognizer}, language {language}")
     session = _Session(original, anonymized, chosen, language, where, texts if from_corpus else None)
     session.annotate(ordered, looks, progress or (lambda done, total: None))
     usable, before, after = session.usable, session.before, session.after

@@ -201,7 +201,7 @@ def command(given: Given) -> None:
 
     from veilmeter.assessment import assess_challenge
     from veilmeter.assessment.run import run_assessment
-    from veilmeter.cli.terminal import show_progress, stages
+    from veilmeter.assessment.stages import Forecast
     from veilmeter.core.engine import cores
 
     config = given.build(CommandOptions).config
@@ -214,19 +214,24 @@ def command(given: Given) -> None:
     if place.out is None:
         raise InputError("a folder for the results is required", fix="give --out RUN")
     settings = make_settings(_merge(values, given), where=config)
-    how: dict[str, Any] = {
-        "jobs": place.jobs or cores(),
-        "cluster": place.cluster,
-        "argv": ["veilmeter", *sys.argv[1:]],
-        "say": stages(quiet=place.quiet),
-        "progress": partial(show_progress, quiet=place.quiet),
-    }
+    with terminal.AssessmentDisplay(quiet=place.quiet) as display:
+        how: dict[str, Any] = {
+            "jobs": place.jobs or cores(),
+            "cluster": place.cluster,
+            "argv": ["veilmeter", *sys.argv[1:]],
+            "say": display.say,
+            "forecast": Forecast(display.show),
+        }
+        if settings.vpc is not None:
+            first = partial(_show_first_sets, place=place, display=display)
+            challenge = assess_challenge(settings, place.out, first=first, **how)
+        else:
+            first = partial(_show_first, place=place, display=display)
+            assessment = run_assessment(settings=settings, out=place.out, first=first, **how)
     if settings.vpc is not None:
-        _show_challenge(
-            assess_challenge(settings, place.out, first=partial(_show_first_sets, place=place), **how), place
-        )
+        _show_challenge(challenge, place)
     else:
-        _show(run_assessment(settings=settings, out=place.out, first=partial(_show_first, place=place), **how), place)
+        _show(assessment, place)
 
 
 def _merge(values: Mapping[str, Any], given: Given) -> dict[str, Any]:
@@ -268,13 +273,14 @@ def with_attackers(
     return chosen
 
 
-def _show_first(assessment: Assessment, place: RunOptions) -> bool:
+def _show_first(assessment: Assessment, place: RunOptions, display: terminal.AssessmentDisplay) -> bool:
     """Print the verdict that is known before utility and further extractors, and write the page; returns whether to
     wait for these."""
     report = _report(assessment) if place.report else None
     if place.wait and not place.json:
-        _print_first(assessment.results)
-        print(f"Report: {report or assessment.folder}\n", flush=True)
+        with display.paused():
+            _print_first(assessment.results)
+            print(f"Report: {report or assessment.folder}\n", flush=True)
     return place.wait
 
 
@@ -313,16 +319,17 @@ def _show(assessment: Assessment, place: RunOptions) -> None:
         raise typer.Exit(Exit.LEFT_OUT)
 
 
-def _show_first_sets(challenge: ChallengeAssessment, place: RunOptions) -> bool:
+def _show_first_sets(challenge: ChallengeAssessment, place: RunOptions, display: terminal.AssessmentDisplay) -> bool:
     """The first verdicts of all sets, before utility and further extractors; returns whether to wait for these."""
     if place.report:
         for assessment in challenge.sets.values():
             _report(assessment)
     if place.wait and not place.json:
-        for name, assessment in challenge.sets.items():
-            print(f"{name} ({assessment.results.verdict.level})")
-            _print_first(assessment.results)
-        print(flush=True)
+        with display.paused():
+            for name, assessment in challenge.sets.items():
+                print(f"{name} ({assessment.results.verdict.level})")
+                _print_first(assessment.results)
+            print(flush=True)
     return place.wait
 
 

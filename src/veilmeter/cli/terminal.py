@@ -14,10 +14,13 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from veilmeter.core.text import duration
+from veilmeter.core.text import duration, rough_duration
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+    from veilmeter.assessment.stages import Standing
 
 _SPELLED = {
     "→": "->", "←": "<-", "↔": "<->", "↑": "^", "↓": "v", "–": "-", "—": "-", "−": "-", "·": ".", "×": "x", "…": "...",
@@ -118,6 +121,87 @@ def stages(*, quiet: bool = False) -> Callable[[str], None]:
             print(f"[{seconds // 60}:{seconds % 60:02}] {clean(text)}", file=sys.stderr, flush=True)
 
     return say
+
+
+class AssessmentDisplay:
+    """An assessment on standard error: a line for what it says and, below, one bar for the whole with the time left,
+    and how far its stage is. Without a terminal, a line tells that from time to time instead of the bar."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._print = stages(quiet=quiet)
+        self._live: Live | None = None
+        self._quiet = quiet
+        self._standing: Standing | None = None
+        self._said = time.monotonic()
+
+    def __enter__(self) -> AssessmentDisplay:
+        if not self._quiet and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            # Standard output stays as it is: results are printed there, maybe into a file.
+            self._live = Live(
+                console=Console(stderr=True), get_renderable=self._render, transient=True, redirect_stdout=False,
+                redirect_stderr=True,
+            )  # fmt: skip
+            self._live.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Without the bar while results are printed."""
+        if self._live is None:
+            yield
+            return
+        self._live.stop()
+        yield
+        self._live.start()
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        self._said = time.monotonic()
+        self._print(text)
+
+    def show(self, standing: Standing) -> None:
+        """Take note of how far the assessment is."""
+        self._standing = standing
+        if self._live is None and standing.total and standing.told - self._said >= LINE_SECONDS:
+            self.say("; ".join(filter(None, (_time_left(standing, standing.told), _stage_line(standing)))))
+
+    def _render(self) -> RenderableType:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        standing = self._standing
+        if standing is None:
+            return Text("")
+        now, whole = time.monotonic(), Table.grid(padding=(0, 1, 0, 0))
+        if standing.left is not None:
+            bar = ProgressBar(total=1.0, completed=standing.share_at(now), width=min(40, self._live_width() // 2))
+            whole.add_row(bar, Text(_time_left(standing, now), no_wrap=True))
+        return Group(whole, Text(f"  {_stage_line(standing)}", no_wrap=True, overflow="ellipsis", style="dim"))
+
+    def _live_width(self) -> int:
+        return 80 if self._live is None else self._live.console.width
+
+
+def _time_left(standing: Standing, now: float) -> str:
+    if standing.left is None:
+        return ""
+    return f"{100 * standing.share_at(now):.0f} %, about {rough_duration(standing.left_at(now))} left"
+
+
+def _stage_line(standing: Standing) -> str:
+    from veilmeter.core.text import clean
+
+    counted = f", {standing.done} of {standing.total}" if standing.total else ""
+    return clean(f"{standing.stage}{counted}")
 
 
 class _Lines:

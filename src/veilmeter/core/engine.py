@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import connection, resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -29,7 +29,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Say = Callable[[str], None]  # shows a line to the user
 Progress = Callable[[int, int], None]  # gets how many items are done, and of how many
-ShowProgress = Callable[[str], AbstractContextManager[Progress | None]]  # shows the progress of work with this title
 
 DEATHS = 3  # a pool is restarted so often without a result in between; then something is wrong with the work itself
 LAST_WORDS_SECONDS = 3.0  # for a worker that was asked to stop, before it is killed

@@ -32,6 +32,21 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def rough_duration(seconds: float) -> str:
+    """As precisely as an estimate deserves.
+
+    >>> rough_duration(0.4), rough_duration(42), rough_duration(125), rough_duration(7300)
+    ('1 s', '40 s', '2 min', '2 h')
+    """
+    if seconds < 10:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 90:
+        return f"{5 * round(seconds / 5)} s"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    return f"{seconds / 3600:.2g} h"
+
+
 def parse_index(text: str) -> int | None:
     """A whole number from 0, such as an offset or an index; None for anything else, and for numbers that no file has.
 

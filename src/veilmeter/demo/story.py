@@ -112,7 +112,7 @@ def tell(out: str | Path, *, fast: bool = False, jobs: int = 2, seed: int = 0, o
 
 def attack_cost(assessment: Assessment) -> str:
     """The time that the attackers' runs of the anonymizer took, in a sentence."""
-    from veilmeter.assessment.tasks import Stage
+    from veilmeter.assessment.stages import Stage
 
     anonymizing, reading, attacking = (
         assessment.timings.get(stage, 0.0) for stage in (Stage.ATTACKER_RUNS, Stage.READING_RUNS, Stage.MEASURING)

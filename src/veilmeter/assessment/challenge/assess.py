@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,13 @@ from veilmeter.assessment.challenge.table import (
     speaker_rows,
     write_rows,
 )
+from veilmeter.assessment.forecast import expected_work
 from veilmeter.assessment.protocol import GivenProtocol
 from veilmeter.assessment.run import run_assessment
 from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.stages import Forecast
 from veilmeter.attacks.attacker import BASELINE, attacker_name, attackers_for
-from veilmeter.core.engine import Say, ShowProgress
+from veilmeter.core.engine import Say
 from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.files import make_folder, open_input, to_json, write_text
 from veilmeter.core.findings import Finding, file_reference, warning
@@ -79,7 +80,7 @@ def assess_challenge(
     cluster: str | None = None,
     argv: Sequence[str] = (),
     say: Say | None = None,
-    progress: ShowProgress | None = None,
+    forecast: Forecast | None = None,
     first: Callable[[ChallengeAssessment], bool] | None = None,
 ) -> ChallengeAssessment:
     """Assess every set and gender of the folder `settings.vpc` in the variant `settings.suffix`, each into a folder of
@@ -95,28 +96,48 @@ def assess_challenge(
     if settings.strict:
         refuse(challenge.problems)
     left = _LeftBeside(root, challenge)
-    how: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "argv": argv, "say": say, "progress": progress}
+    forecast = forecast or Forecast()
+    sets = {each.name: _SetSpeech.of(each, challenge, settings) for each in challenge.sets}
+    _expect_sets(forecast, sets, settings, folder, jobs)
+    how: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "argv": argv, "say": say, "forecast": forecast}
     if first is not None:
-        assessments = _assess_sets(challenge, settings, folder, left, {**how, "first": lambda assessment: False})
+        assessments = _assess_sets(challenge, sets, settings, folder, left, {**how, "first": lambda assessment: False})
         if any(assessment.results.pending for assessment in assessments.values()):
             known = _write_tables(challenge, assessments, (), _not_used(challenge, left), folder)
             if not first(known):
                 return known
-    assessments = _assess_sets(challenge, settings, folder, left, how)
+    assessments = _assess_sets(challenge, sets, settings, folder, left, how)
     emotions, unmeasured = measure_emotions(
         challenge.emotion,
         settings,
         jobs=jobs,
         cluster=cluster,
         say=say or (lambda text: None),
-        progress=progress or (lambda title: nullcontext()),
+        forecast=forecast,
     )
     not_used = (*unmeasured, *_not_used(challenge, left))
     return _write_tables(challenge, assessments, emotions, not_used, folder)
 
 
+def _expect_sets(
+    forecast: Forecast, sets: Mapping[str, _SetSpeech], settings: Settings, folder: Path, workers: int
+) -> None:
+    """The work of all sets; training speech that several of them share is read once."""
+    seen: set[tuple[str, tuple[str, ...]]] = set()
+    for name, speech in sets.items():
+        new = {role: corpora for role, corpora in speech.sources.items() if (role, speech.folders[role]) not in seen}
+        seen |= {(role, speech.folders[role]) for role in new}
+        own = replace(settings, vpc=None, sets=(), suffix=None, **speech.folders)
+        forecast.expect(name, expected_work(own, new, {}, folder / name), workers)
+
+
 def _assess_sets(
-    challenge: Challenge, settings: Settings, folder: Path, left: _LeftBeside, how: Mapping[str, Any]
+    challenge: Challenge,
+    sets: Mapping[str, _SetSpeech],
+    settings: Settings,
+    folder: Path,
+    left: _LeftBeside,
+    how: Mapping[str, Any],
 ) -> dict[str, Assessment]:
     """Every set by its name; `how` is what `assess` is told beside its settings."""
     assessments: dict[str, Assessment] = {}
@@ -124,7 +145,7 @@ def _assess_sets(
         if how["say"] is not None:
             how["say"](f"{challenge_set.name} ({len(assessments) + 1} of {len(challenge.sets)})")
         place = make_folder(folder / challenge_set.name)
-        speech = _SetSpeech.of(challenge_set, challenge, settings)
+        speech = sets[challenge_set.name]
         chosen = replace(
             settings,
             vpc=None,
@@ -139,6 +160,7 @@ def _assess_sets(
             speech.anonymized,
             settings=chosen,
             out=place,
+            set_name=challenge_set.name,
             protocol=_protocol(challenge_set, speech.original, place, left.findings(challenge_set)),
             **{**how, **speech.beside},
         )
@@ -234,6 +256,12 @@ class _SetSpeech:
     anonymized: Corpus
     beside: Mapping[str, list[Corpus]]
     folders: Mapping[str, Any]  # by role, for the record
+
+    @property
+    def sources(self) -> dict[SpeechRole, list[Corpus]]:
+        """The recordings by role."""
+        sides = dict(zip(SIDES, ([self.original], [self.anonymized]), strict=True))
+        return sides | {SpeechRole(role): corpora for role, corpora in self.beside.items()}
 
     @classmethod
     def of(cls, challenge_set: ChallengeSet, challenge: Challenge, settings: Settings) -> _SetSpeech:

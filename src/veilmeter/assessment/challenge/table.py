@@ -11,12 +11,14 @@ from pathlib import Path
 
 from veilmeter.assessment.extraction import embed_whole
 from veilmeter.assessment.settings import Settings
+from veilmeter.assessment.stages import Forecast, Stage, StageLog
 from veilmeter.assessment.tasks import single_threaded
 from veilmeter.attacks.attacker import ATTACKERS, BASELINE
-from veilmeter.core.engine import Engine, Say, ShowProgress, open_engine
+from veilmeter.core.engine import Engine, Say, open_engine
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import whole_file
+from veilmeter.data.corpus import SIDES
 from veilmeter.data.formats.vpc import ChallengeSet, TwoSides
 from veilmeter.data.matching import match
 from veilmeter.data.scores import Scores, read_scores
@@ -82,7 +84,7 @@ def measure_emotions(
     jobs: int,
     cluster: str | None,
     say: Say,
-    progress: ShowProgress,
+    forecast: Forecast,
 ) -> tuple[list[Emotions], list[Problem]]:
     """The emotion sets that were measured, and the reasons why the others were not."""
     measured, problems = [], []
@@ -93,7 +95,7 @@ def measure_emotions(
             try:
                 if not what:
                     say(f"{pair.name}: {LABEL}s")
-                    measured.append(_emotions_of(pair, settings, engine, say, progress))
+                    measured.append(_emotions_of(pair, settings, engine, StageLog(say, forecast, pair.name)))
             except InputError as error:
                 what = f"its {LABEL}s were not measured: {error}"
             if what:
@@ -113,19 +115,20 @@ def _set_unwanted(pair: TwoSides, settings: Settings) -> str:
     return f"speech with {LABEL}s: not among the sets that were named; to measure it, add --sets {pair.name}"
 
 
-def _emotions_of(pair: TwoSides, settings: Settings, engine: Engine, say: Say, progress: ShowProgress) -> Emotions:
+def _emotions_of(pair: TwoSides, settings: Settings, engine: Engine, log: StageLog) -> Emotions:
     corpora = pair.corpora(tuple(map(Path, settings.root)))
     sides, left_out = [], 0
-    for corpus in corpora:
-        with progress(f"extracting {corpus.variant}") as shown:
+    for side, corpus in zip(SIDES, corpora, strict=True):
+        log.stage(Stage.READING, side)
+        with log.progress() as progress:
             embeddings, facts = embed_whole(
                 corpus,
                 settings.extractor[0],
                 engine,
                 offline=settings.offline,
                 strict=settings.strict,
-                progress=shown,
-                say=say,
+                progress=progress,
+                say=log.say,
             )
         sides.append(embeddings)
         left_out += sum(problem.fatal for problem in facts["problems"])
