@@ -155,7 +155,7 @@ def test_what_can_not_be_done_is_said(samples: np.ndarray, said: str) -> None:
 
 @pytest.mark.parametrize("alpha", [0.0, -1, float("nan"), float("inf"), 3.0, "much"])
 def test_a_senseless_coefficient_is_refused(alpha: Any) -> None:
-    with pytest.raises(InputError, match="no McAdams coefficient"):
+    with pytest.raises(InputError, match="not a McAdams coefficient"):
         McAdams(alpha=alpha)
 
 

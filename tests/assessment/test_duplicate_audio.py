@@ -21,7 +21,7 @@ def embed(samples):
 
 @pytest.fixture(scope="module")
 def sides(librispeech: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Real speech of six people; released scaled and cut, so that its vectors differ. One recording is there twice."""
+    """Real speech of six people; released scaled and cut, so that its vectors differ. One recording occurs twice."""
     root = tmp_path_factory.mktemp("sides")
     (root / "spectral.py").write_text(SOURCE)
     by_person: dict[str, list[Path]] = {}

@@ -253,7 +253,7 @@ def test_what_a_form_can_not_show_is_refused(run: Path, tmp_path: Path) -> None:
         ("html", {"paper": "letter"}, "--paper"),
         ("pdf", {"with_audio": True}, "--with-audio"),
     ):
-        with pytest.raises(InputError, match=f"{name} shows in no report as '{form}'"):
+        with pytest.raises(InputError, match=f"{name} has no effect in the format '{form}'"):
             write_report(run, tmp_path / "r", form=form, **options)  # type: ignore[arg-type]
 
 

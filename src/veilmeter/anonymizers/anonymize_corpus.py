@@ -348,7 +348,7 @@ def _check_request(corpus: Corpus, audio: str, rate: int | None, strict: bool) -
     if audio not in FORMATS:
         raise InputError(f"audio is not written as {audio!r}", fix=f"choose {' or '.join(FORMATS)}")
     if rate is not None and not RATES[0] <= rate <= RATES[1]:
-        raise InputError(f"a rate of {rate} Hz is not one of speech", fix=f"give {RATES[0]} to {RATES[1]}")
+        raise InputError(f"a rate of {rate} Hz is not a sampling rate of speech", fix=f"give {RATES[0]} to {RATES[1]}")
     refuse_unusable(corpus, strict=strict)
 
 

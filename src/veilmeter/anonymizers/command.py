@@ -144,7 +144,7 @@ class Command:
         from veilmeter.speech.audio import RATE, read_recording
 
         if not path.is_file() or path.is_symlink():
-            return InputError(f"{self.arguments[0]} ended well but left no output file")
+            return InputError(f"{self.arguments[0]} ended without an error but wrote no output file")
         try:
             recording = read_recording(path)
         except InputError as error:

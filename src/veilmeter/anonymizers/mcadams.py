@@ -120,7 +120,7 @@ class RandomMcAdams:
 def _check_alpha(alpha: float) -> None:
     if not (isinstance(alpha, int | float) and math.isfinite(alpha) and 0.1 <= alpha <= 2):
         raise InputError(
-            f"{alpha!r} is no McAdams coefficient", fix="give a number from 0.1 to 2; the papers use 0.5-0.9"
+            f"{alpha!r} is not a McAdams coefficient", fix="give a number from 0.1 to 2; the papers use 0.5-0.9"
         )
 
 

@@ -76,7 +76,8 @@ class AttackerSettings(OptionSet):
         if useless:
             understood = ", ".join(sorted(ATTACKERS[name].options))
             raise InputError(
-                f"attackers.{name}: this attacker has no use for {useless[0]}", fix=f"it understands {understood}"
+                f"attackers.{name}: this attacker has no option {useless[0]}",
+                fix=f"it understands {understood}",
             )
         adapts = ATTACKERS[name].adapted and not self.has_own_vectors
         kind = self.backend or (adapted_backend if adapts else backend)
@@ -88,7 +89,7 @@ class AttackerSettings(OptionSet):
 
 def learns_nothing(kind: str, where: str = "") -> InputError:
     return InputError(
-        f"{where}the back end {kind} learns nothing, so that nothing would be adapted", fix="choose lda or plda"
+        f"{where}the back end {kind} learns nothing, so nothing would be adapted", fix="choose lda or plda"
     )
 
 
@@ -120,6 +121,6 @@ def attacker_tables(given: Any) -> dict[str, Any]:
         if not isinstance(table, Mapping | AttackerSettings):
             raise InputError(f"attackers.{name} must be a table", fix=f"write [attackers.{name}]")
         if attacker_name(name) in tables:
-            raise InputError(f"attackers.{name} is there twice, under two names", fix="write one table")
+            raise InputError(f"attackers.{name} occurs twice, under two names", fix="write one table")
         tables[attacker_name(name)] = table
     return tables

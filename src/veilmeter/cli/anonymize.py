@@ -168,7 +168,7 @@ def command(given: Given) -> None:
         ],
     )  # fmt: skip
     if not done.done:
-        raise InputError("not one recording could be anonymized", path=options.corpus)
+        raise InputError("no recording could be anonymized", path=options.corpus)
     exit_if_left_out(done.failed)
 
 
@@ -217,7 +217,7 @@ def _anonymize_challenge(
         out = folder.path.with_name(f"{folder.base}{options.suffix}")
         done = _anonymize(recordings, out, anonymizer, options, folder.path, folder.base)
         if not done.done:
-            raise InputError("not one recording could be anonymized", path=folder.path)
+            raise InputError("no recording could be anonymized", path=folder.path)
         lines = sorted((entry.utterance, entry.output) for entry in done.entries if entry.output is not None)
         write_text(out / "wav.scp", "".join(f"{name} {(out / path).as_posix()}\n" for name, path in lines))
         finished.append(done)

@@ -126,7 +126,7 @@ def _check_limits(options: GateOptions, results: Results) -> Gate:
     limits = [parse_limit(text, "max") for text in options.max] + [parse_limit(text, "min") for text in options.min]
     limits += [replace(parse_limit(text, "max"), person=True) for text in options.max_person]
     if not limits and not options.trustworthy and options.baseline is None and options.max_level is None:
-        raise InputError("no limit was given", fix="give --max linkability@100=5%, --max-level raised or the like")
+        raise InputError("no limit was given", fix="give --max linkability@100=5%, --max-level raised or similar")
     groups = list(dict.fromkeys(options.by))
     earlier = None
     if options.baseline is not None:

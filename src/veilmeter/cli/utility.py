@@ -54,7 +54,7 @@ OPTIONS = (UtilityOptions,)
 
 
 def command(given: Given) -> None:
-    """Measure how well words, quality, melody, timing and level survive.
+    """Measure how well words, quality, melody and timing survive.
 
     Every figure is paired by utterance with the original speech, with an interval over speakers. Words are compared
     with the corpus's text if it has one, else with the transcript of the original recording.

@@ -269,7 +269,7 @@ def _number(value: Any) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool):
-        raise TypeError("a number is wanted, not true or false")
+        raise TypeError("expected a number, got true or false")
     if isinstance(value, str):
         return {"inf": math.inf, "-inf": -math.inf}[value]
     try:

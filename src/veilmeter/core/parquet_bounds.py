@@ -104,7 +104,7 @@ def _page_bytes(data: mmap.mmap, claim: ColumnClaim) -> int:
         size, own = page[_PAGE_UNCOMPRESSED], page.get(_KINDS_OF_PAGES.get(page[_PAGE_TYPE], 0), {})
         values = own.get(_PAGE_VALUES, 0)
         if min(size, page[_PAGE_COMPRESSED], values) < 0:
-            raise ValueError("a page is smaller than nothing")
+            raise ValueError("a page has a negative size")
         if page[_PAGE_TYPE] == _DICTIONARY_PAGE:
             size = max(size, values * claim.width)
         else:

@@ -77,7 +77,7 @@ def decode(wanted: Any, form: Any, *, where: str = "", labels: Labels = lambda n
     >>> decode(int, "3", where="seed")
     Traceback (most recent call last):
     ...
-    veilmeter.core.typed_json.MalformedError: seed: a whole number is wanted, not '3'
+    veilmeter.core.typed_json.MalformedError: seed: expected a whole number, got '3'
     """
     return _Decoder(labels).value(wanted, form, where)
 
@@ -117,7 +117,7 @@ class _Decoder:
         if origin is Literal:
             known = _arguments(wanted)
             if form not in known or isinstance(form, bool):
-                raise MalformedError(where, f"one of {', '.join(map(str, known))} is wanted, not {_shorten(form)}")
+                raise MalformedError(where, f"expected one of {', '.join(map(str, known))}, got {_shorten(form)}")
             return form
         if origin is tuple or (isinstance(origin, type) and issubclass(origin, Sequence)):
             return self._sequence(_arguments(wanted), form, where)
@@ -155,13 +155,13 @@ class _Decoder:
 
     def _sequence(self, members: tuple[Any, ...], form: Any, where: str) -> tuple[Any, ...]:
         if not isinstance(form, list):
-            raise MalformedError(where, f"a list is wanted, not {_shorten(form)}")
+            raise MalformedError(where, f"expected a list, got {_shorten(form)}")
         if len(members) == 1 or members[-1] is Ellipsis:
             if members[0] in _SCALARS and all(type(item) is members[0] for item in form):
                 return tuple(form)
             return tuple(self.value(members[0], item, f"{where}[{row}]") for row, item in enumerate(form))
         if len(form) != len(members):
-            raise MalformedError(where, f"a list of {len(members)} is wanted, not of {len(form)}")
+            raise MalformedError(where, f"expected a list of {len(members)}, got one of {len(form)}")
         return tuple(self.value(member, item, where) for member, item in zip(members, form, strict=True))
 
     def _dataclass(self, kind: type, form: Mapping[str, Any], where: str) -> Any:
@@ -201,13 +201,13 @@ class _Decoder:
 
 def _object(form: Any, where: str) -> dict[str, Any]:
     if not isinstance(form, dict):
-        raise MalformedError(where, f"an object is wanted, not {_shorten(form)}")
+        raise MalformedError(where, f"expected an object, got {_shorten(form)}")
     return form
 
 
 def _text(form: Any, where: str) -> str:
     if not isinstance(form, str):
-        raise MalformedError(where, f"text is wanted, not {_shorten(form)}")
+        raise MalformedError(where, f"expected text, got {_shorten(form)}")
     return form
 
 
@@ -216,11 +216,11 @@ def _scalar(wanted: Any, form: Any, where: str) -> Any:
         return _text(form, where)
     if wanted is bool:
         if not isinstance(form, bool):
-            raise MalformedError(where, f"true or false is wanted, not {_shorten(form)}")
+            raise MalformedError(where, f"expected true or false, got {_shorten(form)}")
         return form
     if wanted is int:
         if not isinstance(form, int) or isinstance(form, bool):
-            raise MalformedError(where, f"a whole number is wanted, not {_shorten(form)}")
+            raise MalformedError(where, f"expected a whole number, got {_shorten(form)}")
         return form
     if wanted is float:
         if form is None:
@@ -228,7 +228,7 @@ def _scalar(wanted: Any, form: Any, where: str) -> Any:
         if isinstance(form, str) and form in _NUMBERS:
             return _NUMBERS[form]
         if not isinstance(form, int | float) or isinstance(form, bool):
-            raise MalformedError(where, f"a number is wanted, not {_shorten(form)}")
+            raise MalformedError(where, f"expected a number, got {_shorten(form)}")
         try:
             return float(form)
         except OverflowError:

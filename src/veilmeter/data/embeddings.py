@@ -88,7 +88,7 @@ class Embeddings:
         if len(self.utterance_rows) != n:
             seen: set[str] = set()
             twice = next(u for u in self.utterances if u in seen or seen.add(u))  # type: ignore[func-returns-value]
-            raise InputError(f"utterance {twice!r} is there twice", path=where, fix="give every utterance its own id")
+            raise InputError(f"utterance {twice!r} occurs twice", path=where, fix="give every utterance its own id")
         squared = np.einsum("ij,ij->i", self.vectors, self.vectors, dtype=np.float64)
         bad = np.flatnonzero(~np.isfinite(squared) | (squared == 0))
         if len(bad):

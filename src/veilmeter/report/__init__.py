@@ -196,7 +196,7 @@ def _refuse_what_is_not_shown(form: str, asked: Mapping[str, object]) -> None:
         if value is not None and form not in SHOWN_IN[option]:
             name = f"--{option.replace('_', '-')}"
             raise InputError(
-                f"{name} shows in no report as {form!r}", fix=f"choose among {', '.join(SHOWN_IN[option])}"
+                f"{name} has no effect in the format {form!r}", fix=f"choose among {', '.join(SHOWN_IN[option])}"
             )
 
 

@@ -260,7 +260,7 @@ def _typeset(folder: Path, data: Mapping[str, Any]) -> bytes:
     try:
         document: bytes = typst.compile(str(folder / TEMPLATE), root=str(folder), ignore_system_fonts=True)
     except RuntimeError as error:  # typst's own error, which it derives from RuntimeError
-        raise VeilmeterError(f"the PDF could not be set: {error}") from error
+        raise VeilmeterError(f"the PDF could not be typeset: {error}") from error
     return document
 
 

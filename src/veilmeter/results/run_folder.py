@@ -347,7 +347,7 @@ def _refuse_contradictions(results: Results) -> None:
     for kind, holders in (("attackers", results.attackers), ("parts", results.parts), ("criteria", results.criteria)):
         for name, holder in cast(Mapping[str, Any], holders).items():
             if holder.name != name:
-                raise MalformedError(f"{kind}.{name}", f"it calls itself {holder.name!r}")
+                raise MalformedError(f"{kind}.{name}", f"its own name is {holder.name!r}")
     verdict = results.verdict
     doubted = [check.name for check in doubting_checks(results)]
     if verdict.trustworthy and doubted:

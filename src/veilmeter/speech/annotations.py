@@ -104,7 +104,7 @@ class Annotate:
         if (annotator.name, annotator.version) != key:
             raise VeilmeterError(
                 f"a worker has {annotator.name} {annotator.version}, this process {self.name} {self.version}",
-                fix="install the same version of everything on all machines",
+                fix="install the same versions on all machines",
             )
         return [examine(source, annotator.annotate, max_seconds=self.max_seconds, allow=ALLOWED) for source in sources]
 

@@ -63,14 +63,14 @@ class MediaFile:
                 raise ValueError("no audio in it")
             self.samplerate, self.channels = int(streams[0].rate), int(streams[0].channels)
             if self.samplerate < 1 or self.channels < 1:
-                raise ValueError("it claims a sound of no rate or no channel")
+                raise ValueError("its sampling rate or number of channels is zero")
             known = self._container.format.name.startswith(_WITH_LENGTH) and self._container.duration
             self.claimed_seconds = (known or 0) / av.time_base
             self._blocks = self._decode(streams[0])
         except av.FFmpegError as error:
             raise ValueError(f"FFmpeg says: {error.strerror}") from None
         except (AttributeError, TypeError):  # PyAV, of a stream whose codec it does not know
-            raise ValueError("nothing is known of the audio in it") from None
+            raise ValueError("its audio can't be identified") from None
         self._rest = np.zeros((0, self.channels), np.float32)
 
     def __enter__(self) -> MediaFile:
@@ -354,7 +354,7 @@ class StretchReader:
         self.sound, self.path, self.stretch, self.max_seconds = sound, path, stretch, max_seconds
         self.rate, self.channels, self.promised = int(sound.samplerate), int(sound.channels), int(sound.frames)
         if not _RATES[0] <= self.rate <= _RATES[1]:
-            raise bad("unreadable", path, detail=f"a rate of {self.rate} Hz is not one of speech")
+            raise bad("unreadable", path, detail=f"a rate of {self.rate} Hz is not a sampling rate of speech")
         self.channel = None if stretch.of_several and self.channels == 1 else stretch.channel
         channel = self.channel
         if channel is not None and channel >= self.channels:

@@ -156,5 +156,5 @@ def test_an_utterance_of_two_speakers_is_a_problem(tmp_path: Path) -> None:
     write_embeddings(Embeddings([[1, 0], [0, 1]], ["a-1", "b-1"], ["a", "b"]), tmp_path / "x", form="kaldi")
     with open(tmp_path / "x" / "meta" / "utt2spk", "a") as file:
         file.write("a-1 b\n")
-    with pytest.raises(InputError, match="'a-1' is there twice, as 'a' and as 'b'"):
+    with pytest.raises(InputError, match="'a-1' occurs twice, as 'a' and as 'b'"):
         read_embeddings(tmp_path / "x")

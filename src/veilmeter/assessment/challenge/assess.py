@@ -300,7 +300,7 @@ def distractors_in(challenge: Challenge, names: Sequence[str]) -> list[TwoSides]
 
 
 def training_of(challenge_set: ChallengeSet, challenge: Challenge) -> list[TwoSides]:
-    """Training speech in the language of the set. Where the same speech is there twice (2020: with sessions and with
+    """Training speech in the language of the set. Where the same speech occurs twice (2020: with sessions and with
     people as speakers), the one that knows people."""
     language = challenge_set.trials.original.language
     pairs = [pair for pair in challenge.training if pair.original.language in ("", language)]

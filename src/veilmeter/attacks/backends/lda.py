@@ -314,7 +314,7 @@ def _finite(array: Array, path: str | Path) -> Array:
 
 
 def _not_plda(path: str | Path) -> InputError:
-    return InputError("this is no PLDA model of Kaldi: it does not start with <Plda>", path=path)
+    return InputError("not a Kaldi PLDA model: it does not start with <Plda>", path=path)
 
 
 class KaldiRecipe:

@@ -142,7 +142,7 @@ class InversionMap:
 
     def __post_init__(self) -> None:
         if not self.alignments:
-            raise InputError("a map without any rotation is none")
+            raise InputError("the map has no rotation")
 
     @cached_property
     def dimension(self) -> int:

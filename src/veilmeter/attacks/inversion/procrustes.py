@@ -363,6 +363,6 @@ def check_sets(source: ArrayLike, target: ArrayLike) -> tuple[Floats, Floats]:
         if len(vectors) < 2 or np.allclose(vectors, vectors[0], rtol=0, atol=1e-9):
             raise InputError(
                 f"the {side} training vectors are all the same: a match can't be found without differences",
-                fix="give at least two different vectors a side",
+                fix="give at least two different vectors per side",
             )
     return x, y

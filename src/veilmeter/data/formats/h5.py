@@ -90,7 +90,7 @@ def _attributes(item: Any) -> dict[str, str]:
 
 def _vector(dataset: Any) -> NDArray[np.float32]:
     if dataset.external is not None or dataset.is_virtual:
-        raise ValueError("its data lie in another file")
+        raise ValueError("its data is stored in another file")
     if dataset.dtype.kind not in "fiu":
         raise ValueError(f"it holds {dataset.dtype}, not numbers")
     shape = [length for length in dataset.shape or () if length != 1] or [1]

@@ -256,7 +256,7 @@ def read_map(path: Path, problems: list[Problem]) -> dict[str, str]:
         if len(fields) == 2:
             value = fields[1].strip()
             if values.setdefault(fields[0], value) != value:
-                what = f"{fields[0]!r} is there twice, as {values[fields[0]]!r} and as {value!r}"
+                what = f"{fields[0]!r} occurs twice, as {values[fields[0]]!r} and as {value!r}"
                 problems.append(Problem("two-values", what, str(path), number, "remove one of the lines"))
         else:
             problems.append(Problem("bad-line", f"{fields[0]!r} has no value", str(path), number, "add it", False))

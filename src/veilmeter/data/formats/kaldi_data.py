@@ -122,7 +122,7 @@ def _describe(
 
 
 def read_table(path: Path, problems: list[Problem]) -> dict[str, str]:
-    """`key value` lines; of a key that is there twice, the first."""
+    """`key value` lines; of a key that occurs twice, the first."""
     if not path.is_file():
         raise InputError("the list is missing", path=path)
     table: dict[str, str] = {}
@@ -131,7 +131,7 @@ def read_table(path: Path, problems: list[Problem]) -> dict[str, str]:
         if len(fields) != 2:
             problems.append(Problem("bad-line", f"2 fields are needed, not {len(fields)}", str(path), number))
         elif fields[0] in table:
-            problems.append(Problem("duplicate-id", f"{fields[0]!r} is there twice", str(path), number))
+            problems.append(Problem("duplicate-id", f"{fields[0]!r} occurs twice", str(path), number))
         else:
             table[fields[0]] = fields[1]
     return table
@@ -151,7 +151,7 @@ def _read_scp(folder: _Folder, scp: Path) -> dict[str, Path]:
         elif value.endswith("|") or value.startswith("|"):
             folder.problems.append(Problem("pipe", _PIPE, str(scp), number, _PIPE_FIX))
         elif name in paths:
-            folder.problems.append(Problem("duplicate-id", f"{name!r} is there twice", str(scp), number))
+            folder.problems.append(Problem("duplicate-id", f"{name!r} occurs twice", str(scp), number))
         else:
             path = locate(value, folder.audio, folder.roots, more=_above(folder.audio))
             if isinstance(path, Path):
@@ -205,7 +205,7 @@ def _read_parts(folder: _Folder, audio: Mapping[str, Path], speakers: Mapping[st
             folder.listed.update(fields[:1])
             continue
         if part.id in parts:
-            folder.problems.append(Problem("duplicate-id", f"{part.id!r} is there twice", str(segments), number))
+            folder.problems.append(Problem("duplicate-id", f"{part.id!r} occurs twice", str(segments), number))
         else:
             parts[part.id] = part
     return parts

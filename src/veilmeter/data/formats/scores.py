@@ -263,7 +263,7 @@ def repeats(
         first = np.sort(repeated)[: notes.shown]
         notes.add(
             f"{kind}-{what}",
-            f"this {what} is there twice" + (f", with different {other}" if fatal else " and was counted once"),
+            f"this {what} occurs twice" + (f", with different {other}" if fatal else " and was counted once"),
             path,
             [int(lines[i]) for i in first],
             count=len(repeated),

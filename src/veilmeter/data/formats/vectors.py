@@ -66,7 +66,7 @@ class Loaded:
 def usable(raw: RawVectors) -> Loaded:
     """Keep what can be used; name and count the rest. Raises only where nothing is left.
 
-    The decisions: the most frequent vector length is the right one; of an id that is there twice the first stays; a
+    The decisions: the most frequent vector length is the right one; of an id that occurs twice the first stays; a
     vector that is zero or not finite, or whose speaker is unknown, goes.
     """
     if len(raw.utterances) == 0:
@@ -127,7 +127,7 @@ class _Sieve:
         seen: set[str] = set()
         for row, utterance in enumerate(self.raw.utterances):
             if utterance in seen:
-                what = f"utterance {utterance!r} is there twice"
+                what = f"utterance {utterance!r} occurs twice"
                 self.leave_out(row, "same-id-twice", what, "give every utterance its own id; the first one was kept")
             seen.add(utterance)
 

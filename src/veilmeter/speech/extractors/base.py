@@ -190,7 +190,7 @@ def load_extractor(spec: str = DEFAULT, *, offline: bool = False) -> Extractor:
     if spec.startswith(GIVEN_TEXTS):
         raise InputError(
             f"{spec}: given texts are used by `assess`, not extracted from a recording",
-            fix="leave out what stands after the colon to have recordings transcribed",
+            fix="remove the colon and what follows it to have recordings transcribed",
         )
     if spec.startswith("campplus:") or "@" in spec:
         from veilmeter.speech.extractors.campplus import FineTunedExtractor
@@ -224,7 +224,7 @@ def load_same_extractor(spec: str, version: str, *, offline: bool = False) -> Ex
     if (own := version_of(extractor)) != version:
         raise VeilmeterError(
             f"one process has {spec} {version}, another {own}",
-            fix="install the same version of everything on all machines, and change nothing meanwhile",
+            fix="install the same versions on all machines, and do not change them during a run",
         )
     return extractor
 
