@@ -152,6 +152,21 @@ def test_what_words_alone_leave_is_told(heard: Results) -> None:
     assert [point.value for point in text_floor_curve(heard.channels)] == [10 * 2.2 + 3, 10 * 2.2 + 1]
 
 
+def test_the_floor_is_chosen_on_what_the_attacker_knows(heard: Results) -> None:
+    """Not by the trials: of two kinds of words, the one that does better there may do so by chance."""
+    assert heard.channels is not None
+    words = next(channel for channel in heard.channels.channels if channel.hears == "words")
+    lucky = replace(words, name="word-meaning", original=figures(5, 3.0), original_loss=2.5)
+    chosen = replace(words, original_loss=2.0)
+    floor = text_floor(replace(heard.channels, channels=(lucky, chosen)))
+    assert floor is not None
+    assert (floor.values["channel"], floor.values["linked"].value) == ("words", 10 * BITS["words"][1] + 1)
+    unknown = replace(heard.channels, channels=(replace(lucky, original_loss=None), chosen))
+    floor = text_floor(unknown)
+    assert floor is not None
+    assert floor.values["channel"] == "words (word-meaning)"
+
+
 def test_without_words_there_is_no_floor(heard: Results) -> None:
     assert heard.channels is not None
     voices = tuple(channel for channel in heard.channels.channels if channel.hears != "words")

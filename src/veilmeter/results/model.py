@@ -258,6 +258,8 @@ class Channel:
     `hears` is voice, words or rhythm. `estimates` are EER, Linkability among everybody and rank disclosure in bits, the
     last two for every length. `original` are the same of the same attacker where nothing was anonymized: what there was
     to hide. `shuffled` are those of an attacker whose known recordings were dealt to people at random: chance.
+    `original_loss` is the cross-entropy of the attacker of `original` in the cross-validation on recordings that it
+    knows, in nats; None where none could be held out.
     """
 
     name: str
@@ -266,6 +268,7 @@ class Channel:
     estimates: Estimates = field(default_factory=Estimates)
     original: Estimates = field(default_factory=Estimates)
     shuffled: Estimates = field(default_factory=Estimates)
+    original_loss: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

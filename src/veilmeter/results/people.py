@@ -301,6 +301,7 @@ def channels_of(
             estimates=_channel_figures(result),
             original=_channel_figures(original.get(name), every=hears(name) == WORDS),
             shuffled=_channel_figures(shuffled.get(name)),
+            original_loss=_validated_loss(original.get(name)),
         )
         for name, result in results.items()
     )
@@ -328,9 +329,14 @@ def _channel_figures(result: AttackerResult | None, *, every: bool = False) -> E
     return Estimates([*result.estimates.points("eer"), *chosen, *bits])
 
 
+def _validated_loss(result: AttackerResult | None) -> float | None:
+    validation = {} if result is None else result.details.get("validation", {})
+    return validation.get("cross_entropy")
+
+
 def text_floor(channels: Channels | None) -> Finding | None:
     """What the words of original speech leave of people, whatever is done to the voice: by the strongest attacker who
-    has nothing but words. None where nobody listened to words alone."""
+    has nothing but words. None where no extractor hears words alone."""
     found = _strongest_words(channels)
     if found is None:
         return None
@@ -345,12 +351,17 @@ def text_floor_curve(channels: Channels | None) -> list[Estimate]:
 
 
 def _strongest_words(channels: Channels | None) -> tuple[Channel, Estimate] | None:
-    """The channel of words that links most in original speech, and how much: among everybody, by one recording."""
+    """The channel of words that is best in original speech, and how much it links: among everybody, by one recording.
+
+    The best is the one with the least loss on recordings that the attacker knows. Choosing it by the trials would raise
+    the floor by chance, and excuse a system for more than the words give away."""
     candidates = []
     for channel in () if channels is None else channels.channels:
         linked = links_among_all(channel.original) if channel.hears == WORDS else None
         if linked is not None:
             candidates.append((channel, linked))
+    if all(channel.original_loss is not None for channel, _ in candidates):
+        return min(candidates, key=lambda candidate: candidate[0].original_loss or 0.0, default=None)
     return max(candidates, key=lambda candidate: candidate[1].value, default=None)
 
 

@@ -92,6 +92,22 @@ def test_what_is_not_recognized_is_silence_of_that_length(hears: Callable[..., N
     assert longest / RATE == pytest.approx(float(end) - float(start), abs=0.2)
 
 
+def test_long_silence_is_kept_only_with_pauses(hears: Callable[..., None]) -> None:
+    """A silence of the source that fills whole stretches is a pause like any other."""
+    hears(lambda _: Transcript("the boat left", 0.9))
+
+    def lengths(keep: str) -> list[int]:
+        around = (noise(12.0), noise(12.0, 0.5))
+        sources = (np.concatenate([around[0], np.zeros(n * RATE, np.float32), around[1]]) for n in (40, 100))
+        parameters = FAST | {"keep": [keep] if keep else []}
+        return [len(Cascade(voice="fast", keep=keep).anonymize(source, parameters).samples) for source in sources]
+
+    short, long = lengths("")
+    assert short == long < 10 * RATE
+    short, long = lengths("pauses")
+    assert long - short > 50 * RATE
+
+
 def test_a_stretch_with_long_pauses_is_heard_in_parts(hears: Callable[..., None]) -> None:
     parts = np.concatenate([noise(4.0), noise(1.5, 1e-4), noise(4.0), noise(1.5, 1e-4), noise(3.0)])
     hears(lambda heard: Transcript("the boat" if len(heard) < 7 * RATE else "", 0.9))
