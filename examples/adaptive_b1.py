@@ -72,7 +72,7 @@ def real(data: Path) -> Iterator[dict[str, object]]:
                 yield {
                     "extractor": extractor, "gender": gender, "attacker": name, "people": len(material.names),
                     "eer": [eer.value, *(eer.interval or ())],
-                    "linked": [100 * value for value in (linked.value, *(linked.interval or ()))],
+                    "linked": [linked.value, *(linked.interval or ())],
                     "paper": PAPER[extractor]["fm".index(gender)],
                 }  # fmt: skip
 
@@ -94,7 +94,7 @@ def perfect(data: Path, draws: int) -> Iterator[dict[str, object]]:
                 false = replace(material, trials=vectors.astype(np.float32))
                 scores = perform(ATTACKERS["adaptive"], false).scores
                 eer, linked = measure_effort(scores, material.names, trials.speakers, {}, intervals=False, seed=0)
-                values.append((eer.value, 100 * linked.value, 100 * guessing(scores, material.names, trials)))
+                values.append((eer.value, linked.value, 100 * guessing(scores, material.names, trials)))
             eers, links, guesses = zip(*values, strict=True)
             yield {
                 "extractor": extractor, "gender": gender, "trials": kind, "draws": draws,
