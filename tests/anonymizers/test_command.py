@@ -116,11 +116,11 @@ def _runs(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("pass", "left no output"),
+        ("pass", "wrote no output"),
         ("open(sys.argv[2], 'w')", "can't be used: it holds no samples"),
         ("open(sys.argv[2], 'w').write('hello' * 99)", "can't be used: it can't be read"),
-        ("os.symlink(sys.argv[1], sys.argv[2])", "left no output"),
-        ("os.mkdir(sys.argv[2])", "left no output"),
+        ("os.symlink(sys.argv[1], sys.argv[2])", "wrote no output"),
+        ("os.mkdir(sys.argv[2])", "wrote no output"),
     ],
 )
 def test_what_it_leaves_is_doubted(tmp_path: Path, text: str, said: str) -> None:
