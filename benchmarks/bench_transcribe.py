@@ -5,11 +5,16 @@ The floor is the bare ONNX sessions, encoder and decoder, fed with samples that 
 `transcribe_corpus` (reading, hashing, decoding of tokens, store, tables), in this process and in two others, over that
 of the floor. The published decoder runs as an ONNX graph whose weights were turned into floats when it was loaded, one
 token after the other, which was the fastest way to run it as it is.
+
+    python -m benchmarks.bench_transcribe CORPUS [N]    word errors of both decoders, on a corpus with texts
+
+`make bench` does not run the latter: it needs real speech, of which the first N recordings of every person are used.
 """
 
 from __future__ import annotations
 
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -104,14 +109,52 @@ def _print_two(corpus: Corpus, root: Path, floor: float) -> None:
     print(f"transcribe in two processes / bare sessions: {statistics.median(ratios):.3f} (goal at most 1.1)")
 
 
-def _print_published(model: Moonshine, samples: Sequence[Samples], root: Path) -> None:
+def _open_published(root: Path) -> tuple[Any, Any]:
+    """The published encoder and decoder."""
     from veilmeter.speech import weights
     from veilmeter.speech.onnx_session import open_session
     from veilmeter.speech.recognizers.moonshine import write_graph
 
     encoder, published = weights.fetch_all((weights.MOONSHINE_ENCODER, weights.MOONSHINE_DECODER))
     write_graph(published, root / "published.onnx")
-    sessions = open_session(encoder), open_session(root / "published.onnx")
+    return open_session(encoder), open_session(root / "published.onnx")
+
+
+def compare_words(corpus: Corpus, each: int) -> None:
+    """Word errors by our decoder and by the published one, and their difference, paired by recording, with the
+    interval of a bootstrap over people."""
+    from veilmeter.metrics.utility.words import count_errors, normalize_text
+    from veilmeter.speech.audio import read_audio
+    from veilmeter.speech.recognizers import load_recognizer
+    from veilmeter.speech.recognizers.moonshine import END, Moonshine
+
+    model = load_recognizer("moonshine")
+    assert isinstance(model, Moonshine)
+    chosen = [u for name in corpus.speakers for u in [u for u in corpus if u.speaker == name][:each] if u.text]
+    texts: dict[str, list[str]] = {"text": [], "ours": [], "published": []}
+    with tempfile.TemporaryDirectory() as folder:
+        sessions = _open_published(Path(folder))
+        for utterance in chosen:
+            samples = read_audio(utterance.path)
+            heard = model.text_of([token for token in _decode_published(*sessions, samples) if token != END])
+            for name, text in zip(texts, (utterance.text, model.transcribe(samples).text, heard), strict=True):
+                texts[name].append(normalize_text(text, "en"))
+    people = np.unique([u.speaker for u in chosen], return_inverse=True)[1]
+    errors = {name: count_errors(texts["text"], texts[name]) for name in ("ours", "published")}
+    words = np.bincount(people, errors["ours"].words)
+    wrong = {name: np.bincount(people, found.word_errors) for name, found in errors.items()}
+    rates = {name: 100 * by_person.sum() / words.sum() for name, by_person in wrong.items()}
+    draws = np.random.default_rng(0).multinomial(len(words), np.full(len(words), 1 / len(words)), 2000)
+    differences = 100 * (draws @ (wrong["ours"] - wrong["published"])) / (draws @ words)
+    low, high = np.quantile(differences, (0.025, 0.975))
+    same = np.mean([a == b for a, b in zip(texts["ours"], texts["published"], strict=True)])
+    print(f"{len(chosen)} recordings of {len(words)} people, {words.sum():.0f} words: word errors")
+    print(f"  published {rates['published']:.2f} %, ours {rates['ours']:.2f} %; {100 * same:.0f} % of texts are equal")
+    print(f"  difference {rates['ours'] - rates['published']:+.2f} [{low:+.2f}, {high:+.2f}] points (goal within 0.3)")
+
+
+def _print_published(model: Moonshine, samples: Sequence[Samples], root: Path) -> None:
+    sessions = _open_published(root)
     gains = []
     for _ in range(ROUNDS):
         start = time.process_time()
@@ -152,4 +195,9 @@ def _decode_published(encoder: Any, decoder: Any, samples: Samples) -> list[int]
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:]:
+        from veilmeter.data.corpus import read_corpus
+
+        compare_words(read_corpus(sys.argv[1]), int((sys.argv[2:] or ["1000"])[0]))
+    else:
+        main()

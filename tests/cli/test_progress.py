@@ -68,8 +68,8 @@ def test_an_assessment_without_a_terminal_says_now_and_then_how_far_it_is(
     with AssessmentDisplay() as display:
         display.show(HALFWAY)
         assert capsys.readouterr().err == ""
-        display.show(replace(HALFWAY, told=1005.0))
-        display.show(replace(HALFWAY, told=1006.0, total=0))  # nothing new
+        display.show(replace(HALFWAY, told=1025.0))
+        display.show(replace(HALFWAY, told=1060.0, total=0))  # nothing new
     assert capsys.readouterr().err == "[0:00] 50 %, about 60 s left; reading: original, 50 of 100\n"
     with AssessmentDisplay(quiet=True) as display:
         display.say("something")

@@ -17,6 +17,7 @@ from veilmeter.assessment.inputs import FOLDER, RUNS, release_folder, run_name
 from veilmeter.assessment.settings import Settings, attacker_names
 from veilmeter.assessment.speech import Corpora, Speech, as_list, attackers_to_tune, split_draw
 from veilmeter.assessment.stages import Stage, Work
+from veilmeter.core.devices import device_mark
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import read_input_json
 from veilmeter.data.corpus import FURTHER, SIDES, Corpus, SpeechRole
@@ -169,10 +170,13 @@ class _Outline:
         from veilmeter.assessment.extraction import is_of_words
         from veilmeter.speech.recognizers.base import DEFAULT, recognizer_cost
 
-        cost, kind = EXTRACTION, f"extracting by {extractor}"
+        cost, kind = EXTRACTION, f"extracting by {extractor}{device_mark()}"
         if is_of_words(extractor):
             recognizer = self.settings.recognizer or DEFAULT
-            cost, kind = 0.0 if ":" in extractor else recognizer_cost(recognizer), f"transcribing by {recognizer}"
+            cost, kind = (
+                0.0 if ":" in extractor else recognizer_cost(recognizer),
+                f"transcribing by {recognizer}{device_mark()}",
+            )
         work = []
         for role, parts in self.speech.items():
             groups = {"": parts}
@@ -202,7 +206,7 @@ class _Outline:
         pairs = sum(part.items for part in self.speech[SpeechRole.ORIGINAL])
         sides = [[annotation_folder(part.corpus) for part in self.speech[side]] for side in SIDES]
         kept = sum(all(any(folder.glob("transcripts-*.jsonl")) for folder in folders) for folders in sides)
-        kind = "" if kept else f"utility by {recognizer}"
+        kind = "" if kept else f"utility by {recognizer}{device_mark()}"
         return Work(Stage.UTILITY, kind, (1 - kept / 2) * utility_cost(pairs, seconds, how), after=True)
 
 

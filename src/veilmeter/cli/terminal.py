@@ -93,7 +93,7 @@ def console() -> Console:
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is."""
 
-LINE_SECONDS = 10.0
+LINE_SECONDS, ASSESSMENT_SECONDS = 10.0, 30.0  # between two lines of a log
 
 
 @contextmanager
@@ -169,7 +169,7 @@ class AssessmentDisplay:
     def show(self, standing: Standing) -> None:
         """Take note of how far the assessment is."""
         self._standing = standing
-        if self._live is None and standing.total and standing.told - self._said >= LINE_SECONDS:
+        if self._live is None and standing.total and standing.told - self._said >= ASSESSMENT_SECONDS:
             self.say("; ".join(filter(None, (_time_left(standing, standing.told), _stage_line(standing)))))
 
     def _render(self) -> RenderableType:

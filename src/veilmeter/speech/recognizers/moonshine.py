@@ -11,7 +11,7 @@ holds the words.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -74,9 +74,12 @@ class Moonshine:
         states = self.encode(samples)
         most = int(len(samples) / RATE * TOKENS_PER_SECOND) + 1
         ids, logs = self.decode(states, most)
+        return Transcript(self.text_of(ids), float(np.exp(np.mean(logs)))), len(logs)
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """The text that tokens spell."""
         text = b"".join(self._tokens[token] for token in ids if token < len(self._tokens)).replace(_BLANK, b" ")
-        confidence = float(np.exp(np.mean(logs)))
-        return Transcript(" ".join(text.decode("utf-8", "ignore").split()), confidence), len(logs)
+        return " ".join(text.decode("utf-8", "ignore").split())
 
     def encode(self, samples: Samples) -> dict[str, Any]:
         """What every layer of the decoder reads from the encoder, whose output is a frame every 24 ms."""
