@@ -67,6 +67,19 @@ def test_the_terminal_shows_all_three_criteria_by_both_legal_names(
     assert "EDPB Guidelines 02/2026 (a draft)" in " ".join(printed.split())
 
 
+@pytest.mark.parametrize(("linked", "higher"), [(60.0, True), (100.0, False)])
+def test_a_risk_that_is_as_high_as_it_can_be_is_not_said_to_be_higher(linked: float, higher: bool) -> None:
+    weak = TrustFacts(compared=80, unchanged=0, trials=40, copies=0, own_runs=1, run_p=0.001)
+    holders = {
+        "original": attacker("original", eer(1)),
+        "ignorant": attacker("ignorant", eer(2), link(linked, low=linked - 8, high=min(100.0, linked + 8))),
+    }
+    results = conclude(replace(sample(), attackers=holders, people=People()), weak)
+    (wrong,) = (check for check in results.checks if check.name == trust.OWN_RUNS)
+    assert wrong.failed
+    assert ("may be higher" in text(trust.doubt(results, wrong))) is higher
+
+
 def test_an_alarm_that_chance_cannot_explain_is_never_doubted_for_being_too_low_or_imprecise() -> None:
     """Fifty of a hundred are linked, five by chance: twenty people are too few to say how often, and a weak extractor
     may find more, but people are recognized."""

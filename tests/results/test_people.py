@@ -118,6 +118,9 @@ def test_attackers_agree_or_not() -> None:
     assert people(results_of(everybody)).stability == pytest.approx(100.0)
     nobody = {name: [linked(f"s{n}", 0.1) for n in range(3)] for name in ("ignorant", "informed")}
     assert people(results_of(nobody)).stability is None
+    assert people(results_of(same | {"informed": nobody["informed"]})).stability is None  # only one finds somebody
+    three = everybody | {"adaptive": [linked(f"s{n}", 0.1) for n in range(3)]}
+    assert people(results_of(three)).stability == pytest.approx(100.0)  # the two who find people agree
 
 
 def test_one_person_who_is_always_linked_is_listed_whatever_chance_explains() -> None:
@@ -228,6 +231,26 @@ def test_somebody_is_found_by_chance_among_many() -> None:
     )
     assert found["explained"]
     assert "chance explains that" in sentence(Finding("worst_person", found))
+
+
+def test_chance_does_not_explain_who_is_listed() -> None:
+    """Too many people are linked in two of two trials for chance, though of none of them alone can that be said."""
+    rows = {"ignorant": [*(linked(f"s{n}", float(n < 5), trials=2) for n in range(40))]}
+    results = replace(results_of(rows), chance=chance(0.1, 0.001))
+    found = people(results)
+    assert len(found.unprotected) == 5
+    told = worst_person(replace(results, people=found))
+    assert told is not None
+    assert not told.values["explained"]
+
+
+def test_chance_among_people_with_one_attribute_explains_more() -> None:
+    results = results_of(
+        {"ignorant": [linked("s0", 1.0, trials=3), *(linked(f"s{n}", 0.0, trials=3) for n in range(1, 40))]}
+    )
+    unlisted = replace(results, people=people(results, among=4))
+    told = [worst_person(unlisted, among=among) for among in (None, 4)]
+    assert [finding is not None and finding.values["explained"] for finding in told] == [False, True]
 
 
 def test_a_person_who_is_named_for_everybody_hides_nobody() -> None:

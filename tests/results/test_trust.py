@@ -11,7 +11,7 @@ from sample_results import attacker, eer, link, sample
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, text_finding
 from veilmeter.core.intervals import wilson
-from veilmeter.metrics.vector_checks import TargetVoices
+from veilmeter.metrics.vector_checks import RepeatedDraws, TargetVoices
 from veilmeter.results import trust
 from veilmeter.results.model import Check, Criterion, Level, Results
 from veilmeter.results.trust import STILL_SPEECH, TARGETS, TrustFacts
@@ -227,11 +227,15 @@ def test_target_voices_must_not_explain_the_errors() -> None:
 
 
 def test_draws_that_repeat_doubt_a_low_risk_alone() -> None:
-    repeats = replace(FINE, repeated=1000)
+    repeats = replace(FINE, draws=RepeatedDraws(1000))
     unnoticed = replace(sample(), criteria={"linking": claim("low", 5.0, (2.0, 10.0))})
     assert made(unnoticed, repeats)[trust.DRAWS].failed
     assert made(sample(), repeats)[trust.DRAWS].passed  # people are recognized anyway
     assert not made(unnoticed)[trust.DRAWS].applies
+    assert made(unnoticed, replace(FINE, draws=RepeatedDraws(p=0.01)))[trust.DRAWS].failed
+    nothing = made(unnoticed, replace(FINE, draws=RepeatedDraws(p=0.2, noticed=883)))[trust.DRAWS]
+    assert nothing.passed
+    assert "a set of up to about 880 transformations" in sentence(nothing.finding)
 
 
 def test_every_check_says_what_its_failure_means() -> None:

@@ -102,8 +102,8 @@ def levels_of_linking(finding: Finding) -> tuple[Level, ...]:
         return _ALARM if values["listed"] else LEVELS
     if finding.code == "target_voices":
         return {"misleading": LEVELS[:3], "harmless": LEVELS[3:]}.get(str(values["effect"]), LEVELS)
-    if finding.code == "repeated_draws":
-        return _ALARM if values["passed"] else _NO_ALARM
+    if finding.code == "draws":
+        return {"none": LEVELS, "harmless": _ALARM, "misleading": _NO_ALARM}[str(values["effect"])]
     if finding.code == "vector_lengths":
         return LEVELS if values["passed"] else _NO_ALARM
     if finding.code == "own_runs":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import match_ids
 from veilmeter.metrics.legal.linkability import better_impostors
 from veilmeter.metrics.vector_checks import (
+    RepeatedDraws,
     TargetVoices,
     copies,
     find_unchanged,
@@ -293,7 +294,9 @@ def trust_facts(
     ahead, ahead_of_values = ahead_on_originals(plan.jobs, done)
     release_p, release_share = _release_links(experiment, seed)
     runs = [experiment.anonymized, *(run.vectors for run in experiment.runs if run.own)]
-    draws = draws_by_name(experiment.anonymized, _manifests(folders))
+    draws = repeated_draws(experiment.original, runs, seed=seed)
+    if (named := draws_by_name(experiment.anonymized, _manifests(folders))) is not None:
+        draws = replace(draws or RepeatedDraws(), size=named)
     return TrustFacts(
         compared=len(experiment.original),
         unchanged=None if same is None else int(same.sum()),
@@ -310,7 +313,7 @@ def trust_facts(
         release_p=release_p,
         release_share=release_share,
         length_p=_length_p(experiment),
-        repeated=draws if draws is not None else repeated_draws(experiment.original, runs, seed=seed),
+        draws=draws,
         ahead=ahead,
         ahead_of_values=ahead_of_values,
         targets=target_voices(experiment, plan.jobs, done, folders, seed=seed),

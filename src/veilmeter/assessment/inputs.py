@@ -339,7 +339,7 @@ def match_runs(
     it was made here: then the anonymizer draws nothing at random. One that is the original speech is refused."""
     placed = []
     for run in runs:
-        matched = match(original, run.vectors)
+        matched = match(original, run.vectors, second=f"the attacker's {run.name or 'run'}")
         vectors = matched.anonymized
         if _mostly_unchanged(matched.original, vectors) and not _mostly_unchanged(original, released):
             raise _nothing_anonymized(run, made_here=made_here)

@@ -154,7 +154,7 @@ def _print_open(results: Results, paragraph: Callable[..., None]) -> None:
             paragraph(f"  - {line}")
     uncertain = doubts(results) if results.verdict.trustworthy else []
     if uncertain:
-        paragraph("\nThe alarm is certain, but the size of the risk is not:", "bold")
+        paragraph("\nThe alarm is certain. These self-checks failed all the same:", "bold")
         for doubt in uncertain:
             paragraph(f"  - {text(doubt)}")
     questions = open_questions(results)

@@ -170,13 +170,16 @@ class Partners:
     ids: tuple[Finding, ...]
 
 
-def find_partners(original: Listed, anonymized: Listed, source: str = "") -> Partners:
-    """Both sides by utterance, from their ids and speakers alone; an error where nothing would be left."""
+def find_partners(
+    original: Listed, anonymized: Listed, source: str = "", *, second: str = "the anonymized set"
+) -> Partners:
+    """Both sides by utterance, from their ids and speakers alone; an error, which calls the other side `second`, where
+    nothing would be left."""
     matching = match_ids(original.utterances, anonymized.utterances)
     if not matching.partner:
         raise InputError(
-            "no utterance is in both the original and the anonymized set; the original has ids such as "
-            f"{original.utterances[0]!r}, the anonymized one {anonymized.utterances[0]!r}",
+            f"no utterance is in both the original set and {second}: the original set has ids such as "
+            f"{original.utterances[0]!r}, {second} {anonymized.utterances[0]!r}",
             path=source or None,
             fix="an anonymized recording keeps the utterance id of its original",
         )
@@ -193,8 +196,8 @@ def find_partners(original: Listed, anonymized: Listed, source: str = "") -> Par
     return Partners(matching.partner, disputed, tuple(ids))
 
 
-def match(original: Embeddings, anonymized: Embeddings) -> Matched:
-    """Match two sides by utterance.
+def match(original: Embeddings, anonymized: Embeddings, *, second: str = "the anonymized set") -> Matched:
+    """Match two sides by utterance; an error calls the anonymized one `second`.
 
     >>> clear = Embeddings([[1, 0], [0, 1]], ["x", "y"], ["a", "b"], {"gender": ["f", "m"]})
     >>> other = Embeddings([[1, 1], [0, 2]], ["in/y.wav", "in/z.wav"], ["b", "c"], {"gender": ["f", "f"]})
@@ -208,6 +211,7 @@ def match(original: Embeddings, anonymized: Embeddings) -> Matched:
         Listed(original.utterances, original.speakers),
         Listed(anonymized.utterances, anonymized.speakers),
         anonymized.source,
+        second=second,
     )
     partner, disputed = partners.partner, set(partners.disputed)
     kept = [utterance for utterance in partner if utterance not in disputed]

@@ -188,12 +188,41 @@ def run_difference(original: Embeddings, released: Embeddings, run: Embeddings, 
     means = difference @ difference.T
     covariances = (one @ one.T) ** 2 + (two @ two.T) ** 2 - (one @ two.T) ** 2 - (two @ one.T) ** 2
     kept = (before @ before.T) * means
+    by_person = [whose.T @ pairs @ whose for pairs in (means, covariances, kept)]
     rng = np.random.default_rng([seed, 23])
-    signs = np.concatenate([np.ones((1, len(clear.names))), rng.choice([-1.0, 1.0], (DRAWS, len(clear.names)))])
-    distances = np.stack([_distances(whose.T @ pairs @ whose, signs) for pairs in (means, covariances, kept)])
+    p = _exchange_p(by_person, np.arange(len(clear.names)), rng)
+    together = _people_who_share_voices(whose, (one, two))
+    # Who shares a voice is no second witness of how it was drawn.
+    return p if together.max() + 1 < LEAST_SHARING else max(p, _exchange_p(by_person, together, rng))
+
+
+LEAST_SHARING = 10  # groups of people with voices of their own: two to the tenth exchanges
+SAME_VOICE = 0.8  # of how much people resemble themselves
+
+
+def _exchange_p(pairs: Sequence[Floats], groups: Codes, rng: np.random.Generator) -> float:
+    """How often an exchange of the two runs, at random for each group of people, makes them differ as much."""
+    number = int(groups.max()) + 1
+    signs = np.concatenate([np.ones((1, number)), rng.choice([-1.0, 1.0], (DRAWS, number))])[:, groups]
+    distances = np.stack([_distances(between, signs) for between in pairs])
     # The largest of the three, each by its place among its own exchanges.
     places = (distances[:, :, None] >= distances[:, None, :] - 1e-9).mean(axis=2).max(axis=0)
     return float(np.mean(places >= places[0] - 1e-12))
+
+
+def _people_who_share_voices(whose: Floats, runs: Sequence[Floats]) -> Codes:
+    """Groups of people whose recordings resemble each other's, in both runs, nearly as much as their own."""
+    alike = np.ones((whose.shape[1],) * 2, bool)
+    counts = whose.sum(axis=0)
+    for rows in runs:
+        sums = whose.T @ unit(rows) @ unit(rows).T @ whose
+        own = (np.diag(sums) - counts) / np.maximum(counts * (counts - 1), 1)  # without a recording and itself
+        least = SAME_VOICE * np.sqrt(np.maximum(np.outer(own, own), 0))
+        alike &= (sums / np.outer(counts, counts) >= least) & (least > SMALLEST)
+    groups = np.arange(len(alike))
+    for first, second in zip(*np.nonzero(np.triu(alike, 1)), strict=True):
+        groups[groups == groups[second]] = groups[first]
+    return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
 def _distances(pairs: Floats, signs: Floats) -> Floats:
@@ -219,29 +248,102 @@ MOST_TOGETHER = 2000  # copies that are compared with each other
 SAME_SOUND = 0.05  # of the usual distance of two runs over one recording: the same draw again
 
 
-def repeated_draws(original: Embeddings, runs: Sequence[Embeddings], *, seed: int = 0) -> int | None:
-    """From about how many transformations an anonymizer draws, where copies show that draws repeat; None where they
-    don't, where they can't be seen to, or where there is one transformation for all.
+@dataclass(frozen=True, slots=True)
+class RepeatedDraws:
+    """What copies show about the draws of an anonymizer.
+
+    `size` is from about how many transformations it draws, where that can be seen. `p` is how often chance alone would
+    keep the likeness of recordings as often as these copies do, `noticed` how large a set would probably be noticed.
+    """
+
+    size: int | None = None
+    p: float = 1.0
+    noticed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Copies:
+    """Recordings before and after; who speaks in each, and which run it is from."""
+
+    before: Floats
+    after: Floats
+    speakers: Codes
+    runs: Codes
+
+
+def repeated_draws(original: Embeddings, runs: Sequence[Embeddings], *, seed: int = 0) -> RepeatedDraws | None:
+    """Whether an anonymizer's draws repeat, by copies of the same recordings; None where there are none.
 
     Two recordings under one rotation (or another map that keeps angles) keep their cosine, under different ones they
     do not: pairs whose cosine is kept far more exactly than others show a repeated draw. So do recordings that two runs
-    turn into nearly the same, where they turn others into something else.
+    turn into nearly the same, where they turn others into something else. Noise hides the exact traces; then two
+    recordings that resemble each other still resemble each other in more copies than chance explains.
     """
     copies_of = [run.take([u in original.utterance_rows for u in run.utterances]) for run in runs]
-    clear = [original.of_utterances(list(run.utterances)) for run in copies_of if len(run)]
     copied = [run for run in copies_of if len(run)]
     if not copied:
         return None
+    clear = [original.of_utterances(list(run.utterances)) for run in copied]
     before = np.concatenate([side.unit for side in clear]).astype(np.float64)
     after = np.concatenate([side.unit for side in copied]).astype(np.float64)
+    changed = np.ones(len(before), bool)
     if before.shape[1] == after.shape[1]:  # what was hardly changed is not a draw
         changed = ~far_outliers(np.einsum("ij,ij->i", before, after))
-        before, after = before[changed], after[changed]
         parts = np.split(changed, np.cumsum([len(run) for run in copied])[:-1])
         copied = [run.take(part) for run, part in zip(copied, parts, strict=True)]
-    some = np.random.default_rng([seed, 27]).permutation(len(before))[:MOST_TOGETHER]
-    found = _kept_angles(before[some], after[some])
-    return found if found is not None else _same_again(copied)
+    names = np.unique(np.concatenate([side.speakers.astype(str) for side in clear]), return_inverse=True)[1]
+    numbers = np.repeat(np.arange(len(clear)), [len(side) for side in clear])
+    rng = np.random.default_rng([seed, 27])
+    some = np.sort(rng.permutation(np.flatnonzero(changed))[:MOST_TOGETHER])
+    few = _Copies(before[some], after[some], names[some], numbers[some])
+    size = _kept_angles(few.before, few.after)
+    p, noticed = _kept_likeness(few, rng)
+    return RepeatedDraws(size if size is not None else _same_again(copied), p, noticed)
+
+
+MOST_PAIRS_TESTED = 20_000  # those that resemble each other most before; others show next to nothing
+KEPT = (0.9, 0.7, 0.5)  # of a cosine, by draws with little and with much noise
+SHARE_ALIKE = 1 / 300  # of pairs, if draws repeat
+EXCHANGES = 199
+LEAST_ALIKE = 3  # pairs of one person's copies with the same draw are noticed nine times in ten
+
+
+def _kept_likeness(copies: _Copies, rng: np.random.Generator) -> tuple[float, int]:
+    """How often chance would keep the cosines of so many pairs, and how large a set would be noticed.
+
+    The likelihood ratio that a few pairs keep a part of their cosine and all others none, the largest over `KEPT`,
+    against copies that are exchanged at random within their run: if copies say nothing about originals, that makes no
+    difference. Copies of copies in the data are left out.
+    """
+    before, after = (unit(side - side.mean(axis=0)) for side in (copies.before, copies.after))
+    first, second = np.triu_indices(len(before), 1)
+    kept, cosines = (before @ before.T)[first, second], after @ after.T
+    same_run = copies.runs[first] == copies.runs[second]
+    twice = same_run & ((kept > 1 - LARGEST) | (cosines[first, second] > 1 - SMALLEST))
+    first, second, kept = first[~twice], second[~twice], kept[~twice]
+    spread = float(np.sqrt(np.mean(cosines[first, second] ** 2))) if len(first) else 0.0
+    if spread < SMALLEST:
+        return 1.0, 0
+    own = int(np.count_nonzero(copies.speakers[first] == copies.speakers[second]))
+    if len(kept) > MOST_PAIRS_TESTED:
+        most = np.argpartition(-np.abs(kept), MOST_PAIRS_TESTED)[:MOST_PAIRS_TESTED]
+        first, second, kept = first[most], second[most], kept[most]
+
+    def evidence(order: Codes) -> list[float]:
+        now = cosines[order[first], order[second]]
+        ratios = []
+        for share in KEPT:
+            width = spread * math.sqrt(1 - share**2)
+            log = (now / spread) ** 2 / 2 - ((now - share * kept) / width) ** 2 / 2 - math.log(width / spread)
+            ratios.append(float(np.log1p(SHARE_ALIKE * np.expm1(np.minimum(log, 50))).sum()))
+        return ratios
+
+    runs = [np.flatnonzero(copies.runs == run) for run in np.unique(copies.runs)]  # one after the other
+    orders = [np.arange(len(before))]
+    orders += [np.concatenate([rng.permutation(rows) for rows in runs]) for _ in range(EXCHANGES)]
+    found = np.array([evidence(order) for order in orders])
+    places = (found[:, None] <= found[None] + 1e-12).mean(axis=1).min(axis=1)
+    return float(np.mean(places <= places[0] + 1e-12)), own // LEAST_ALIKE
 
 
 def _kept_angles(before: Floats, after: Floats) -> int | None:

@@ -16,7 +16,7 @@ from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import Check, Criterion, Results
 from veilmeter.results.people import are_recognized
 from veilmeter.results.run_folder import Costs
-from veilmeter.results.trust import UTILITY_PENDING, doubts, is_pending, meaning, open_questions
+from veilmeter.results.trust import UTILITY_PENDING, doubt, doubts, is_pending, open_questions
 from veilmeter.speech.extractors.base import HABITS, extractor_label, unheard_habits
 from veilmeter.wording import check_title, sentence, sentences, text
 from veilmeter.wording.english import page as words
@@ -396,15 +396,15 @@ def _doubts(results: Results) -> tuple[str, ...]:
 
 def check_rows(results: Results) -> tuple[CheckRow, ...]:
     """Failed ones first, then those that could not be made, then those that passed; not those that can't apply."""
-    rows = [_check_row(check) for check in results.checks if check.passed is not None or check.applies]
+    rows = [_check_row(results, check) for check in results.checks if check.passed is not None or check.applies]
     return tuple(sorted(rows, key=lambda row: ("failed", "open", "passed").index(row.state)))
 
 
-def _check_row(check: Check) -> CheckRow:
+def _check_row(results: Results, check: Check) -> CheckRow:
     state = "open" if check.passed is None else "passed" if check.passed else "failed"
     title = check_title(check.name)
-    doubt = sentence(meaning(check), "lay") if check.failed or check.open else ""
-    return CheckRow(title, words.CHECKS.get(check.name, ""), state, sentence(check.finding, "lay"), doubt)
+    found, *means = doubt(results, check) if check.failed or check.open else (check.finding,)
+    return CheckRow(title, words.CHECKS.get(check.name, ""), state, sentence(found, "lay"), text(means, "lay"))
 
 
 # --- what was not tested, and use

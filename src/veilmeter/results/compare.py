@@ -20,7 +20,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates, frame, html_table
 from veilmeter.core.findings import Finding, Reference
 from veilmeter.metrics.measure import is_headline, label_of
-from veilmeter.results.criteria import strongest
+from veilmeter.results.criteria import strongest, within_groups_of
 from veilmeter.results.differences import PairedTrials, difference_of, links_by_point, pair_trials, sure_by_holm
 from veilmeter.results.eer_methods import with_eer_method
 from veilmeter.results.model import AttackerResult, Part, Results
@@ -487,7 +487,10 @@ def _summary(
     for run in runs:
         level = Finding.of("run_level", run=run.reference, level=run.results.verdict.level)
         criterion = run.results.criteria.get("linking")
-        told = (None if criterion is None else criterion.finding, worst_person(run.results))
+        told = (
+            None if criterion is None else criterion.finding,
+            worst_person(run.results, among=within_groups_of(run.results)),
+        )
         yield (level, *(finding for finding in told if finding is not None))
     for number, run in enumerate(runs[1:]):
         points = [points[number] for points in differences.values()]

@@ -30,7 +30,7 @@ from veilmeter.results.limits import (
 from veilmeter.results.model import AttackerResult, Part, Results
 from veilmeter.results.people import worst_person
 from veilmeter.results.run_folder import RunLike, open_run
-from veilmeter.results.trust import Doubt, doubting_checks, doubts, meaning, open_questions
+from veilmeter.results.trust import Doubt, doubt, doubting_checks, doubts, open_questions
 from veilmeter.wording import sentence, sentences, text
 
 
@@ -305,7 +305,7 @@ def _failures(results: Results, limits: Sequence[LimitCheck], max_level: Level |
     level_holds = max_level is not None and ORDER.index(results.verdict.level) <= ORDER.index(max_level)
     if not results.verdict.trustworthy or level_holds or any(limit.holds for limit in limits):
         return doubts(results)
-    return [(check.finding, meaning(check)) for check in doubting_checks(results)]
+    return [doubt(results, check) for check in doubting_checks(results)]
 
 
 def _general_doubt(results: Results) -> list[Doubt]:

@@ -176,28 +176,32 @@ def _joint(risk: Estimate, looks: int) -> Estimate:
     return risk.with_(interval=(100 * low, 100 * high), method=f"{risk.method}, for all {looks} figures together")
 
 
-def worst_person(results: Results) -> Finding | None:
+def worst_person(results: Results, *, among: int | None = None) -> Finding | None:
     """The person who is linked most often by an attacker, how many people and attackers were looked at, and whether
-    chance explains it among so many. Somebody whom chance does not explain comes first: a person who is named for
-    everybody is found, too. None where nobody was tried."""
+    chance explains it among so many; `among` as in `people`. Somebody who is listed, or whom chance does not explain,
+    comes first: a person who is named for everybody is found, too. None where nobody was tried."""
+    least = 0.0 if among is None else 100 / among
     risks = [
-        (name, risk)
+        (person.speaker, name, risk)
         for person in results.people.persons
         for name, risk in sorted(person.by_attacker.items())
         if risk.n.get("conversations")
     ]
     if not risks:
         return None
-    explained = [_binomial_tail(risk, 0.0) * len(risks) >= ALPHA for _, risk in risks]
-    found = [(-risk.value, -(risk.interval or (0.0,))[0], place) for place, (_, risk) in enumerate(risks)]
+    listed = set(results.people.unprotected)
+    explained = [
+        speaker not in listed and _binomial_tail(risk, least) * len(risks) >= ALPHA for speaker, _, risk in risks
+    ]
+    found = [(-risk.value, -(risk.interval or (0.0,))[0], place) for place, (*_, risk) in enumerate(risks)]
     *_, place = min((explained[key[-1]], *key) for key in found)
-    attacker, risk = risks[place]
+    _, attacker, risk = risks[place]
     return Finding.of(
         "worst_person",
         estimate=_joint(risk, len(risks)),
         attacker=attacker,
         total=len(results.people.persons),
-        attackers=len({name for name, _ in risks}),
+        attackers=len({name for _, name, _ in risks}),
         explained=explained[place],
     )
 
@@ -256,13 +260,13 @@ def _agreement(stability: float) -> str:
 
 def agreement(persons: Sequence[Person], attackers: Sequence[str]) -> float | None:
     """The percentage of people whom one of two attackers links more often than not that both link so: the mean over
-    every two attackers of whom one finds somebody. None where there are none."""
+    every two attackers who both find somebody. None where fewer than two do."""
     shares = []
     for a, b in combinations(attackers, 2):
         both = [person.by_attacker for person in persons if a in person.by_attacker and b in person.by_attacker]
         found = [[risks[name].value > MORE_OFTEN_THAN_NOT for risks in both] for name in (a, b)]
         either = sum(one or other for one, other in zip(*found, strict=True))
-        if either:
+        if all(map(any, found)):
             shares.append(sum(one and other for one, other in zip(*found, strict=True)) / either)
     return float(np.round(100 * np.mean(shares), 7)) if shares else None
 

@@ -16,8 +16,8 @@ from typing import Any
 from veilmeter.attacks.attacker import ATTACKERS, BASELINE
 from veilmeter.core.estimate import POINTS, Estimate
 from veilmeter.core.findings import Direction, Finding, Level, Reference, Severity, first_speakers, group_references
-from veilmeter.metrics.vector_checks import TargetVoices
-from veilmeter.results.criteria import NEEDED, cases
+from veilmeter.metrics.vector_checks import RepeatedDraws, TargetVoices
+from veilmeter.results.criteria import NEEDED, cases, strongest
 from veilmeter.results.levels import (
     ALPHA,
     HIGH_SHARE,
@@ -39,6 +39,8 @@ MOST_COPIES = 0.5  # percent of the trial recordings
 SURE_LENGTHS = 0.01  # probability that chance alone relates the lengths of vectors
 SURE_RUN = 0.01  # probability that two runs of one anonymizer differ as much
 SURE_RELEASE = 0.01  # probability that chance alone links released recordings to each other
+SURE_DRAWS = 0.05  # probability that chance alone keeps the likeness of so many copies
+NEARLY_ALL = 99.5  # percent linked: a risk that can't be higher
 LEAST_LINKED = 0.5  # of the way from chance to certainty, on original speech
 WEAK = 15.0  # percent: the EER on original speech above which an extractor is too weak
 MOST_DUE = 20.0  # percent of the strongest attacker's error, to where target voices lie
@@ -64,8 +66,8 @@ TARGETS = "errors are not due to target voices"
 STILL_SPEECH = "anonymized recordings are speech"
 
 # Units of figures and limits; all others are percentages.
-UNITS = {ADAPTED: POINTS, ENOUGH: POINTS, OTHERS: "count", OWN_RUNS: "count", DRAWS: "count", UPRIGHT: "bit"}
-UNITS |= {RELEASE: "p-value", LENGTHS: "p-value"}
+UNITS = {ADAPTED: POINTS, ENOUGH: POINTS, OTHERS: "count", OWN_RUNS: "count", UPRIGHT: "bit"}
+UNITS |= {RELEASE: "p-value", LENGTHS: "p-value", DRAWS: "p-value"}
 
 WITHIN_RELEASE = "within_release"  # detail of linking: raised as released recordings link to each other
 
@@ -84,7 +86,7 @@ class TrustFacts:
     `targets` what target voices have to do with attackers' errors (None: nobody shares one); `run_p` how often two runs
     of one anonymizer would differ as much as the attackers' and the release (None: not compared); `not_covered` the
     people of whom attackers have no run; `release_p` how often chance would link the release to itself as well, and
-    `release_share` how far it is linked so, from chance (0) to certainty (1);
+    `release_share` how far it is linked so, from chance (0) to certainty (1); `draws` what copies show about draws;
     `ahead` of each person, and `ahead_of_values` of each value of an attribute of recordings, the share of other people
     who fit their original recordings at least as well as they do themselves.
     """
@@ -103,7 +105,7 @@ class TrustFacts:
     not_covered: int = 0
     release_p: float | None = None
     release_share: float = 0.0
-    repeated: int | None = None
+    draws: RepeatedDraws | None = None
     ahead: Mapping[str, float] = field(default_factory=dict)
     ahead_of_values: Mapping[Reference, float] = field(default_factory=dict)
 
@@ -115,9 +117,16 @@ def meaning(check: Check) -> Finding:
     return Finding.of("privacy_misjudged", misleads=check.misleads)
 
 
+def doubt(results: Results, check: Check) -> Doubt:
+    """What a check found and, unless everybody is linked already, what that means for the figures."""
+    everybody = strongest(results) if check.misleads == "overestimated" and check.name != CHANGED else None
+    at_most = everybody is not None and everybody.estimate.value >= NEARLY_ALL
+    return (check.finding,) if at_most else (check.finding, meaning(check))
+
+
 def doubts(results: Results) -> list[Doubt]:
     """The failed checks of a run."""
-    return [(check.finding, meaning(check)) for check in results.checks if check.failed]
+    return [doubt(results, check) for check in results.checks if check.failed]
 
 
 def doubting_checks(results: Results) -> list[Check]:
@@ -131,11 +140,7 @@ def doubting_checks(results: Results) -> list[Check]:
 
 def is_sure_alarm(results: Results) -> bool:
     """Whether a risk is raised or high and chance can't explain it."""
-    alarms = [
-        criterion
-        for criterion in results.criteria.values()
-        if criterion.risk and criterion.level in ("raised", "high") and not criterion.details.get(WITHIN_RELEASE)
-    ]
+    alarms = [criterion for criterion in results.criteria.values() if criterion.risk and is_attackers_alarm(criterion)]
     return bool(alarms) and (
         bool(results.people.unprotected)
         or any(
@@ -145,9 +150,14 @@ def is_sure_alarm(results: Results) -> bool:
     )
 
 
+def is_attackers_alarm(criterion: Criterion) -> bool:
+    """Whether a risk is raised or high by what attackers found, not only as the release links itself."""
+    return criterion.level in ("raised", "high") and not criterion.details.get(WITHIN_RELEASE)
+
+
 def open_questions(results: Results) -> list[Doubt]:
     """The checks that could not be made though they apply: why, and what that may mean."""
-    return [(check.finding, meaning(check)) for check in results.checks if check.open]
+    return [doubt(results, check) for check in results.checks if check.open]
 
 
 def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
@@ -183,6 +193,12 @@ def _complete(check: Check) -> Check:
     severity: Severity = "problem" if check.failed else "warning" if check.open else "information"
     unit = check.figure.unit if isinstance(check.figure, Estimate) else UNITS.get(check.name, "percent")
     return replace(check, finding=replace(check.finding, severity=severity), unit=unit)
+
+
+def _not_applicable(
+    name: str, finding: Finding, misleads: Direction = "overestimated", limit: float | None = None
+) -> Check:
+    return Check(name=name, finding=finding, passed=None, misleads=misleads, applies=False, limit=limit)
 
 
 def check_strength(results: Results, limit: float) -> Check:
@@ -233,8 +249,7 @@ def check_everybody_heard(results: Results, facts: TrustFacts, limit: float) -> 
     nothing. The same holds for the recordings of a session or in a language. Of people who are found in anonymized
     speech all the same, something is known."""
     if not facts.ahead:
-        finding = Finding("original_not_measured")
-        return Check(name=HEARD, finding=finding, passed=None, misleads="overestimated", applies=False)
+        return _not_applicable(HEARD, Finding("original_not_measured"))
     found = set(results.people.unprotected)
     people = tuple(speaker for speaker, ahead in facts.ahead.items() if 100 * ahead > limit and speaker not in found)
     values = tuple(value for value, ahead in facts.ahead_of_values.items() if 100 * ahead > limit)
@@ -269,8 +284,7 @@ def check_adaptation(results: Results) -> Check:
     ]
     if not adapted or not simple:
         # There is nothing to compare; what was not run is listed as not tested.
-        finding = Finding.of("adaptation_not_run", missing="unadapted" if adapted else "adapted")
-        return Check(name=ADAPTED, finding=finding, passed=None, misleads="overestimated", applies=False)
+        return _not_applicable(ADAPTED, Finding.of("adaptation_not_run", missing="unadapted" if adapted else "adapted"))
     best = min(simple, key=lambda name: eers[name].value)
     worst = max(adapted, key=lambda name: (_is_significantly_above(eers[name], eers[best]), eers[name].value))
     failed = _is_significantly_above(eers[worst], eers[best])
@@ -360,8 +374,7 @@ def check_speakers(linking: Criterion | None, precision: float) -> Check:
 def check_training(results: Results, facts: TrustFacts) -> Check:
     """No attacker may have been trained on recordings of the people it is tested on that it could not have."""
     if not facts.overlap:
-        finding = Finding("no_training_speech")
-        return Check(name=OTHERS, finding=finding, passed=None, misleads="underestimated", applies=False, limit=0.0)
+        return _not_applicable(OTHERS, Finding("no_training_speech"), "underestimated", limit=0.0)
     worst = max(facts.overlap, key=facts.overlap.__getitem__)
     count = facts.overlap[worst]
     assessed = max(results.protocol.enrolled_speakers, results.protocol.trial_speakers)
@@ -375,14 +388,7 @@ def check_sessions(share: float | None) -> Check:
     """A microphone or a room must not be taken for a voice. Where sessions are not known the check can't apply: what it
     would find can only mean that the risk is lower."""
     if share is None:
-        return Check(
-            name=SESSIONS,
-            finding=Finding("sessions_unknown"),
-            passed=None,
-            misleads="underestimated",
-            applies=False,
-            limit=MOST_SAME_SESSION,
-        )
+        return _not_applicable(SESSIONS, Finding("sessions_unknown"), "underestimated", limit=MOST_SAME_SESSION)
     passed = share <= MOST_SAME_SESSION
     return Check(
         name=SESSIONS,
@@ -456,8 +462,9 @@ def _runs_are_shown(facts: TrustFacts) -> bool:
 
 def links_itself(linking: Criterion | None, facts: TrustFacts) -> bool:
     """Whether released recordings are linked to other released ones of the same people, and attackers found nobody."""
-    found = linking is not None and linking.level in ("raised", "high") and not linking.details.get(WITHIN_RELEASE)
-    return linking is not None and facts.release_p is not None and facts.release_p < SURE_RELEASE and not found
+    if linking is None or facts.release_p is None or facts.release_p >= SURE_RELEASE:
+        return False
+    return not is_attackers_alarm(linking)
 
 
 def raise_linking(linking: Criterion) -> Criterion:
@@ -472,9 +479,7 @@ def check_release(linking: Criterion | None, facts: TrustFacts) -> Check:
     be runs of it, each person has a new voice in each run, and that is what links the recordings. Where people are
     recognized, it changes no claim."""
     if facts.release_p is None:
-        return Check(
-            name=RELEASE, finding=Finding("release_not_linked"), passed=None, misleads="overestimated", applies=False
-        )
+        return _not_applicable(RELEASE, Finding("release_not_linked"))
     linked = links_itself(linking, facts)
     own_voices = linked and _runs_are_shown(facts)
     failed = linked and not own_voices
@@ -510,8 +515,7 @@ def check_vector_lengths(results: Results, facts: TrustFacts) -> Check:
     """Attackers compare directions. Where they find nobody, the lengths of vectors must not give people away."""
     linking = results.criteria.get("linking")
     if facts.length_p is None:
-        finding = Finding("lengths_not_compared")
-        return Check(name=LENGTHS, finding=finding, passed=None, misleads="overestimated", applies=False)
+        return _not_applicable(LENGTHS, Finding("lengths_not_compared"))
     # Where people are recognized anyway, another way to do so changes no claim.
     passed = facts.length_p >= SURE_LENGTHS or (linking is not None and linking.level in ("raised", "high"))
     return Check(
@@ -526,25 +530,28 @@ def check_vector_lengths(results: Results, facts: TrustFacts) -> Check:
 
 def check_draws(results: Results, facts: TrustFacts) -> Check:
     """Attackers learn what all transformations have in common. Where an anonymizer draws from a finite set, a real one
-    tries them one by one. That draws repeat can be seen; that they don't can't, so it is only a reason to doubt."""
+    tries them one by one. Where people are recognized anyway, that changes no claim."""
     linking = results.criteria.get("linking")
-    recognized = linking is not None and linking.level in ("raised", "high")
-    if facts.repeated is None:
-        finding = Finding("no_repeated_draws")
-        return Check(name=DRAWS, finding=finding, passed=None, misleads="overestimated", applies=False)
-    finding = Finding.of("repeated_draws", passed=recognized, draws=facts.repeated)
-    figure = float(facts.repeated)
-    return Check(name=DRAWS, finding=finding, passed=recognized, misleads="overestimated", figure=figure)
+    if facts.draws is None or (linking is not None and linking.level == "high"):
+        return _not_applicable(DRAWS, Finding("draws_not_compared"))
+    draws, recognized = facts.draws, linking is not None and is_attackers_alarm(linking)
+    # Whatever is kept of people makes their copies resemble each other; only the exact traces are those of draws alone.
+    repeat = draws.size is not None or (draws.p < SURE_DRAWS and not recognized)
+    finding = Finding.of(
+        "draws",
+        effect="none" if not repeat else "harmless" if recognized else "misleading",
+        size=draws.size,
+        noticed=draws.noticed,
+    )
+    passed = recognized or not repeat
+    return Check(name=DRAWS, finding=finding, passed=passed, misleads="overestimated", figure=draws.p, limit=SURE_DRAWS)
 
 
 def check_target_voices(effect: TargetVoices | None, linking: Criterion | None) -> Check:
     """The strongest attacker must not fail because of where target voices lie. Where people are recognized anyway,
     finding more of them changes no claim."""
     if effect is None:
-        finding = Finding("no_target_voices")
-        return Check(
-            name=TARGETS, finding=finding, passed=None, misleads="overestimated", applies=False, limit=MOST_DUE
-        )
+        return _not_applicable(TARGETS, Finding("no_target_voices"), limit=MOST_DUE)
     share = 100 * effect.share
     much = share > MOST_DUE
     sure = effect.gain[0] > 0 and much

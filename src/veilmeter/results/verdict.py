@@ -83,7 +83,7 @@ def _headline(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]
         yield from _worst_case(results, worst)
     if worst is not None and worst.details.get(WITHIN_RELEASE):
         yield from (check.finding for check in results.checks if check.name == RELEASE)
-    individual = worst_person(results)
+    individual = worst_person(results, among=within_groups_of(results))
     if individual is not None and worst is not None:
         yield individual
     kept = kept_attribute(results)

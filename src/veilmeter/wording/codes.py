@@ -337,8 +337,8 @@ declare("release_not_linked", slot="release")
 declare("release_linked", slot="release", passed=bool, recognized=bool, own_voices=bool, share=float)
 declare("lengths_not_compared", slot="lengths")
 declare("vector_lengths", slot="lengths", passed=bool)
-declare("no_repeated_draws", slot="draws")
-declare("repeated_draws", slot="draws", passed=bool, draws=int)
+declare("draws_not_compared", slot="draws")
+declare("draws", slot="draws", effect=Literal["none", "harmless", "misleading"], size=int | None, noticed=int)
 declare("no_target_voices", slot="targets")
 declare(
     "target_voices",

@@ -26,6 +26,16 @@ def whole(number: float) -> str:
     return localize(f"{number:,}")
 
 
+def roughly(number: int) -> str:
+    """With two digits, rounded down.
+
+    >>> roughly(7), roughly(883), roughly(12_345)
+    ('7', '880', '12,000')
+    """
+    unit = 10 ** max(0, len(str(number)) - 2)
+    return whole(number // unit * unit)
+
+
 def span(value: float, interval: tuple[float, float] | None, digits: int = 0) -> str:
     """A value and its 95 % interval, in the one notation that there is.
 

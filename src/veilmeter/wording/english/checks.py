@@ -8,7 +8,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Direction, Level, Reference
 from veilmeter.wording.catalog import Catalog, shown
 from veilmeter.wording.english.verdict import needs, within
-from veilmeter.wording.numbers import capitalize, chance, count, of_hundred, percent
+from veilmeter.wording.numbers import capitalize, chance, count, of_hundred, percent, roughly
 
 WORDS = Catalog()
 
@@ -252,7 +252,7 @@ def _release_linked(passed: bool, recognized: bool, own_voices: bool, share: flo
             "sound different again."
         )
     if passed:
-        return "Released recordings of one person are not linked to each other more often than chance links them."
+        return "By their similarity, released recordings of one person are linked to each other no more often than by chance."
     return (
         "Released recordings of one person are linked to each other, though no attacker recognizes anybody: anyone who "
         "knows who speaks in one of them finds others, and an attacker with a run of the very system and key may find "
@@ -260,17 +260,25 @@ def _release_linked(passed: bool, recognized: bool, own_voices: bool, share: flo
     )
 
 
-WORDS.say(
-    "no_repeated_draws",
-    "No sign was found that the anonymizer's draws repeat. Draws with noise, or from a large set, leave none: if the "
-    "anonymizer draws from a finite set, an attacker who tries every member may recognize people.",
-)
+WORDS.say("draws_not_compared", "Whether the anonymizer's draws repeat was not looked at, or changes nothing.")
 
 
-@WORDS.words("repeated_draws")
-def _draws(passed: bool, draws: int) -> str:
-    sentence = f"The anonymizer's draws seem to repeat: about one pair of copies in {draws:,} was transformed alike."
-    if passed:
+@WORDS.words("draws")
+def _draws(effect: Literal["none", "harmless", "misleading"], noticed: int, size: int | None = None) -> str:
+    if effect == "none":
+        return (
+            "No sign was found that the anonymizer's draws repeat. With little noise, a set of up to about "
+            f"{roughly(noticed)} transformations would probably be noticed. If it draws from a larger one, an attacker "
+            "who tries every member may recognize people."
+        )
+    if size is not None:
+        sentence = f"The anonymizer's draws seem to repeat: about one pair of copies in {size:,} was transformed alike."
+    else:
+        sentence = (
+            "Recordings that resemble each other before anonymization do so after it more often than chance explains: "
+            "the anonymizer's draws may repeat."
+        )
+    if effect == "harmless":
         return sentence
     return sentence + " The attackers did not try every transformation; one who does may recognize people."
 
@@ -301,14 +309,16 @@ def _target_voices(
 ) -> str:
     due = f"{percent(share)} of the strongest attacker's error"
     figures = f"EER {reported:.1f} %, {informed:.1f} % without"
-    where = f"where the {count(voices, 'target voice')} ({'known' if known else 'found by clustering'}) lie"
+    where = (
+        f"where the {count(voices, 'target voice')} lie" if known else f"which of {voices} clusters recordings lie in"
+    )
     if effect == "misleading":
         return (
-            f"{due} comes from {where}, not from what they hide ({figures}): privacy is overestimated. Give attackers "
+            f"{due} comes from {where}, not from what is hidden ({figures}): privacy is overestimated. Give attackers "
             "runs of the anonymizer with a new draw for every utterance."
         )
     if effect == "harmless":
-        return f"{due} comes from where target voices lie ({figures}); people are recognized all the same."
+        return f"{due} comes from {where} ({figures}); people are recognized all the same."
     if effect == "uncertain":
         return f"{due} seems to come from {where} ({figures}), but so small a difference may be chance."
     return f"The strongest attacker's error hardly comes from {where} ({figures})."

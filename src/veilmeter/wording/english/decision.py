@@ -68,9 +68,7 @@ WORDS.say(
 
 WORDS.say("self_checks_failed", "Do not rely on this result yet: {failed} of {made:self-check} failed.")
 WORDS.say("untrustworthy", "Do not rely on this result yet: its self-checks failed.")
-WORDS.say(
-    "alarm_is_certain", "The alarm is certain, but the size of the risk is not: {failed} of {made:self-check} failed."
-)
+WORDS.say("alarm_is_certain", "The alarm is certain, although {failed} of {made:self-check} failed.")
 
 
 @WORDS.words("self_checks_passed")

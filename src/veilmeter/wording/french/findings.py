@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Reference
 from veilmeter.wording.catalog import Catalog, shown
 from veilmeter.wording.english.verdict import share_of
 from veilmeter.wording.french.annex import ATTACKERS, CHECKS, TEXTS
-from veilmeter.wording.numbers import chance, count, expected, listing, of_hundred, percent, span, whole
+from veilmeter.wording.numbers import chance, count, expected, listing, of_hundred, percent, roughly, span, whole
 
 
 def _who(name: str) -> str:
@@ -47,7 +47,7 @@ _SAY = {
     "sessions_unknown": "Les sessions des enregistrements ne sont pas connues.",
     "no_scores": "Aucun score n'a été mesuré.",
     "release_not_linked": "Trop peu de personnes ont plusieurs enregistrements diffusés pour les relier entre eux.",
-    "no_repeated_draws": "Rien n'indique que les tirages de l'anonymiseur se répètent.",
+    "draws_not_compared": "On n'a pas cherché si les tirages de l'anonymiseur se répètent, ou cela ne change rien.",
     "lengths_not_compared": "Tous les vecteurs ont la même longueur, ou trop peu de personnes peuvent être comparées.",
     "no_target_voices": "Les personnes ne partagent pas de voix cibles, ou aucune n'est tirée : les erreurs ne peuvent pas leur être "
     "attribuées.",
@@ -88,8 +88,8 @@ _SAY = {
     # --- fiabilité
     "self_checks_failed": "Ne vous fiez pas encore à ce résultat : {failed} de {made:vérification/vérifications} {failed:~a/ont} échoué.",
     "untrustworthy": "Ne vous fiez pas encore à ce résultat : ses vérifications ont échoué.",
-    "alarm_is_certain": "L'alerte est certaine, l'ampleur du risque ne l'est pas : {failed} de {made:vérification/vérifications} "
-    "{failed:~a/ont} échoué.",
+    "alarm_is_certain": "L'alerte est certaine, bien que {failed} de {made:vérification/vérifications} {failed:~ait/aient} "
+    "échoué.",
     # --- limite
     "limit_without_linking": "La limite de {percent:.3g} sur 100 a été donnée, mais la corrélation n'a pas été mesurée.",
     # --- ce qu'il faut faire
@@ -404,15 +404,32 @@ def _release_linked(passed: bool, recognized: bool, own_voices: bool, share: flo
         return f"{linked}, ce dont le niveau de risque tient déjà compte."
     if passed and not own_voices:
         return (
-            "Les enregistrements diffusés d'une même personne ne sont pas reliés entre eux plus souvent que par hasard."
+            "Par leur ressemblance, les enregistrements diffusés d'une même personne ne sont pas reliés entre eux plus "
+            "souvent que par hasard."
         )
     return f"{linked}, bien qu'aucun attaquant ne les relie à des originaux : qui sait qui parle dans l'un d'eux trouve les autres."
 
 
-@WORDS.words("repeated_draws")
-def _repeated_draws(passed: bool, draws: int) -> str:
-    said = f"Les tirages semblent se répéter : environ une paire de copies sur {whole(draws)} est transformée de même."
-    return said if passed else f"{said} Un attaquant qui essaie chaque transformation peut reconnaître des personnes."
+@WORDS.words("draws")
+def _draws(effect: Literal["none", "harmless", "misleading"], noticed: int, size: int | None = None) -> str:
+    if effect == "none":
+        return (
+            "Rien n'indique que les tirages de l'anonymiseur se répètent. Avec peu de bruit, un ensemble d'environ "
+            f"{roughly(noticed)} transformations au plus serait probablement remarqué ; s'il est plus grand, un "
+            "attaquant qui essaie chacune peut reconnaître des personnes."
+        )
+    if size is not None:
+        said = (
+            f"Les tirages semblent se répéter : environ une paire de copies sur {whole(size)} est transformée de même."
+        )
+    else:
+        said = (
+            "Des enregistrements qui se ressemblent avant l'anonymisation se ressemblent après elle plus souvent que par "
+            "hasard : les tirages se répètent peut-être."
+        )
+    if effect == "harmless":
+        return said
+    return f"{said} Un attaquant qui essaie chaque transformation peut reconnaître des personnes."
 
 
 @WORDS.words("vector_lengths")
@@ -423,14 +440,17 @@ def _vector_lengths(passed: bool) -> str:
 
 
 _TARGETS = {
-    "misleading": "viennent de la place des voix cibles et non de ce qu'elles cachent : la protection est surestimée",
-    "harmless": "viennent de la place des voix cibles ; les personnes sont reconnues malgré tout",
-    "uncertain": "semblent venir de la place des voix cibles, mais ce peut être le hasard",
-    "small": "au plus viennent de la place des voix cibles",
+    "misleading": "viennent de {place} et non de ce qui est caché : la protection est surestimée",
+    "harmless": "viennent de {place} ; les personnes sont reconnues malgré tout",
+    "uncertain": "semblent venir de {place}, mais ce peut être le hasard",
+    "small": "au plus viennent de {place}",
 }
-WORDS.words("target_voices")(
-    lambda effect, share, **further: f"{percent(share)} des erreurs de l'attaquant le plus fort {_TARGETS[effect]}."
-)
+
+
+@WORDS.words("target_voices")
+def _target_voices(effect: str, share: float, known: bool, **further: Any) -> str:
+    place = "la place des voix cibles" if known else "la place des groupes d'enregistrements trouvés"
+    return f"{percent(share)} des erreurs de l'attaquant le plus fort {_TARGETS[effect].format(place=place)}."
 
 
 @WORDS.words("words_lost")
