@@ -12,7 +12,9 @@ import synthetic_voices as voices
 pytest.importorskip("soundfile")
 
 from veilmeter.assessment import assess
+from veilmeter.assessment.experiment import group_people
 from veilmeter.core.errors import InputError
+from veilmeter.data.embeddings import Embeddings
 from veilmeter.results.people import rank_disclosure
 from veilmeter.speech.audio import RATE, write_audio
 from veilmeter.wording import sentence
@@ -110,3 +112,19 @@ def test_further_extractors_need_recordings() -> None:
         assess(original, voices.partly(original), extractor=["campplus", "ecapa"], **FAST)
     with pytest.raises(InputError, match="name each extractor once"):
         assess(original, voices.partly(original), extractor=["ecapa", "ecapa"], **FAST)
+
+
+def test_people_are_also_grouped_by_all_attributes_together() -> None:
+    """Unless fewer than two combinations have enough people to say anything about them."""
+    names = [f"s{number:02d}" for number in range(20)]
+    columns = {
+        "gender": ["fm"[number % 2] for number in range(20)],
+        "accent": ["ab"[number // 10] for number in range(20)],
+    }
+    speech = Embeddings(np.eye(20), names, names, columns)
+    assert set(group_people(speech, ["gender"])) == {"gender"}
+    groups = group_people(speech, ["gender", "accent"])
+    assert set(groups) == {"gender", "accent", "gender and accent"}
+    assert groups["gender and accent"]["s13"] == "m, b"
+    few = speech.take(np.arange(20) % 5 == 0)
+    assert set(group_people(few, ["gender", "accent"])) == {"gender", "accent"}

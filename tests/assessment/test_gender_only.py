@@ -42,7 +42,7 @@ def test_only_an_attribute_is_kept(seed: int, attribute: str) -> None:
     results = run(seed, attribute=attribute)
     assert results.verdict.level == "raised"
     assert results.verdict.trustworthy
-    assert f"Only the {attribute} is kept" in text(results.verdict.headline)
+    assert f"only the {attribute} is kept" in text(results.verdict.headline)
 
 
 def test_who_is_found_among_two_only_is_not_recognized() -> None:
@@ -56,3 +56,27 @@ def test_a_group_that_is_recognized_is_high() -> None:
     results = run(3, attribute="gender", women_kept=True)
     assert results.verdict.level == "high"
     assert "is kept" not in text(results.verdict.headline)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_two_attributes_kept_list_nobody(seed: int) -> None:
+    """Gender and accent are kept and nothing else: whoever is found often is found among eight people."""
+    rng = np.random.default_rng([seed, 2])
+    whose = np.repeat(np.arange(80), RECORDINGS)
+    gender, accent = (whose // 5) % 2, whose % 5
+    kind = rng.standard_normal((5, DIMENSION))[accent] + rng.standard_normal((2, DIMENSION))[gender]
+    voice = rng.standard_normal((80, DIMENSION))[whose] + 0.6 * rng.standard_normal((len(whose), DIMENSION))
+    names = [f"s{person:02d}" for person in whose]
+    ids = [f"{name}-{row % RECORDINGS}" for row, name in enumerate(names)]
+    columns = {"gender": ["fm"[value] for value in gender], "accent": [f"a{value}" for value in accent]}
+    sides = [
+        Embeddings(rows, ids, names, columns)
+        for rows in (voice, *(kind + rng.standard_normal(kind.shape) for _ in range(2)))
+    ]
+    results = assess(
+        *sides[:2], attacker_run=sides[2], lengths=[1, 3], resamples=20, seed=seed, by=["gender", "accent"],
+        attackers=["ignorant", "lazy-informed", "adaptive"], measures=["scores", "linkability"],
+    ).results  # fmt: skip
+    assert results.verdict.level == "raised"
+    assert not results.people.unprotected
+    assert "only the" in text(results.verdict.headline)

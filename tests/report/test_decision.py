@@ -489,4 +489,4 @@ def test_the_page_says_why_a_risk_is_raised_though_nobody_is_linked() -> None:
     kept = Finding("only_attribute_kept", {"attribute": Reference("attribute", "accent")})
     results = sample()
     results = replace(results, verdict=replace(results.verdict, headline=(*results.verdict.headline, kept)))
-    assert "Only the accent is kept" in decide(results).detail
+    assert "only the accent is kept" in decide(results).detail

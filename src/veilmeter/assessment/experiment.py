@@ -7,6 +7,7 @@ the same experiment with other vectors.
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from veilmeter.core.findings import Finding, warning
 from veilmeter.data.corpus import Corpus, SpeechRole
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.matching import Matched, match
+from veilmeter.results.criteria import LEAST_GROUP
 from veilmeter.speech.extractors.base import extractor_label
 
 NOT_OF_A_PERSON = ("session", "duration", "text", "path", "part", "set", "role", "language")
@@ -292,4 +294,13 @@ def group_people(original: Embeddings, asked: Sequence[str] | None) -> dict[str,
         people = {speaker: next(iter(own)) for speaker, own in values.items()}
         if len(set(people.values())) > 1 or asked is not None:
             groups[attribute] = people
-    return groups
+    return groups | _combine(groups)
+
+
+def _combine(groups: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """People by all attributes together, where at least two combinations have enough people: what is kept of a voice
+    may be several attributes and nothing else."""
+    known = set.intersection(*map(set, groups.values())) if len(groups) > 1 else set()
+    people = {speaker: ", ".join(values[speaker] for values in groups.values()) for speaker in sorted(known)}
+    sizes = Counter(people.values()).values()
+    return {" and ".join(groups): people} if sum(size >= LEAST_GROUP for size in sizes) > 1 else {}

@@ -160,7 +160,7 @@ def assess(
     population : int or Sequence[int]
         Population sizes to which Linkability is extrapolated.
     by : str or Sequence[str], optional
-        Also measure within each value of this attribute.
+        Also measure within each value of this attribute; of several, also of all together.
     attributes : str or Sequence[str], optional
         Attributes to infer.
     recognizer : str, function or object, optional

@@ -36,10 +36,18 @@ WORDS.say(
     "Perhaps nothing was recognized because hardly any voice is left: listen to the output before you rely on it, or "
     "measure how usable the speech still is.",
 )
-WORDS.say(
-    "only_attribute_kept",
-    "Only the {attribute} is kept: among people with the same {attribute} nobody is linked more often than by chance.",
-)
+
+
+@WORDS.words("only_attribute_kept")
+def _only_attribute_kept(attribute: Reference) -> str:
+    kept = shown(attribute)
+    verb = "are" if " and " in kept else "is"
+    return (
+        f"As far as these attackers show, only the {kept} {verb} kept: among people with the same {kept} nobody is linked "
+        "significantly more often than by chance."
+    )
+
+
 WORDS.say(
     "one_voice_per_speaker",
     "Each speaker seems to keep the same new voice in all recordings: anyone who recognizes a person in one of them "

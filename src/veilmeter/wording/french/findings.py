@@ -23,7 +23,7 @@ _SAY = {
     "nothing_attacked": "Aucune attaque n'a été mesurée.",
     "little_voice_left": "Peut-être que rien n'a été reconnu parce qu'il ne reste presque plus de voix : écoutez le résultat avant de "
     "vous y fier, ou mesurez si la parole est encore utilisable.",
-    "only_attribute_kept": "Seul l'attribut {attribute} est conservé : parmi les personnes qui ont la même valeur, personne n'est relié plus "
+    "only_attribute_kept": "D'après ces attaquants, seul l'attribut {attribute} est conservé : parmi les personnes qui ont la même valeur, personne n'est relié significativement plus "
     "souvent que par hasard.",
     "one_voice_per_speaker": "Chaque locuteur semble garder la même nouvelle voix dans tous ses enregistrements : qui reconnaît une "
     "personne dans l'un d'eux trouve tous les autres. Un nom est remplacé par un autre ; le lien entre les enregistrements demeure.",
