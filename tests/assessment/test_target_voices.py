@@ -52,7 +52,7 @@ def test_privacy_that_rests_on_target_voices_is_overestimated(column: bool) -> N
     assert check.failed
     assert check.misleads == "overestimated"
     assert "privacy is overestimated" in sentence(check.finding)
-    assert ("(known)" if column else "found by clustering") in sentence(check.finding)
+    assert ("target voices lie" if column else "clusters recordings lie in") in sentence(check.finding)
 
 
 @pytest.mark.parametrize("cells", [2_000_000, PEOPLE * 40], ids=["all", "some"])
