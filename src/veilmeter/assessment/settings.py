@@ -263,7 +263,8 @@ class Settings(CorpusReading):
             lambda settings, facts: settings.wants("population"), "--measures leaves population out")),
     )  # fmt: skip
     by: tuple[str, ...] | None = declare(
-        None, help="Also measure within each value of this attribute; of several, also of all together.", group=MEASURED, metavar="ATTRIBUTE",
+        None, help="Also measure within each value of this attribute; of several, also of all together.",
+        group=MEASURED, metavar="ATTRIBUTE",
         default_text="gender", publishable=True, acts_when=(SPEECH,), example="session",
     )  # fmt: skip
     attributes: tuple[str, ...] | None = declare(
