@@ -160,5 +160,5 @@ def test_what_has_no_effect_is_said_and_what_is_missing_refused(place: Path) -> 
         assessed(place, {"ignorant": "oa"}, original=str(place / "oa"))
     with pytest.raises(InputError, match="there is no original speech"):
         assess(trials=str(place / "key"))
-    with pytest.raises(InputError, match="nothing says which trials are of one speaker"):
+    with pytest.raises(InputError, match="it is unknown which trials are target trials"):
         assess(attackers={"ignorant": {"scores": str(place / "oa")}})

@@ -101,7 +101,7 @@ def test_no_network_once_the_weights_are_here_and_none_ever_offline(corpus: Path
     empty = tmp_path / "empty"
     done = veilmeter("embed", corpus, tmp_path / "out2", "--offline", **environment, VEILMETER_CACHE=str(empty))
     assert done.returncode == 2
-    assert "offline nothing is fetched" in done.stderr
+    assert "can't be fetched offline" in done.stderr
     for what in (str(empty / weights.CAMPPLUS.filename), weights.CAMPPLUS.requirement):
         assert what in done.stderr
     assert not watched.exists() or not watched.read_text()

@@ -472,7 +472,7 @@ def read_release(corpus: Corpus, run: Path) -> Corpus:
     out = release_folder(run, corpus)
     place = manifest_path(out)
     if not place.is_file():
-        raise InputError("the release that was made here is not there any more", path=out, fix="run `assess` again")
+        raise InputError("the release that was made here no longer exists", path=out, fix="run `assess` again")
     outputs = {}
     for entry in read_manifest(place).values():
         path = None if entry.output is None else locate(entry.output, out, absolute=False)

@@ -179,7 +179,7 @@ def _from_lists(embeddings: Embeddings, enroll: Sequence[str], trials: Sequence[
         raise InputError(
             f"{len(both)} utterances are in the enrollment and in the trials, the first is {min(both)!r}",
             path=(trials or enroll)[0],
-            fix="an attacker who has the very recording needs no measure",
+            fix="enroll other recordings of these people",
         )
     return Protocol(tuple(known), tuple(test), split, key, None, tuple(findings))
 
@@ -244,7 +244,7 @@ def _wrong_key(
         f"{utterance!r} is by {speaker!r}, yet the trial with {name!r} is called {label}",
         path=path,
         line=line,
-        fix="the key and the corpus must name the speakers alike",
+        fix="use the same speaker names in the key and in the corpus",
     )
 
 

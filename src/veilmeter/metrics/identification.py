@@ -148,7 +148,7 @@ def identify(
     present = np.isin(asks, knows)
     if not present.any():
         raise InputError(
-            "no query's speaker is in the gallery", fix="clear and anonymized trials must name speakers alike"
+            "no query's speaker is in the gallery", fix="use the same speaker names for clear and anonymized trials"
         )
     if not present.all():
         q, asked, asks = q[present], asked[present], asks[present]

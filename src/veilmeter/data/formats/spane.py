@@ -38,7 +38,7 @@ def read(file: Path, options: ReadOptions) -> Reading:
         if value.startswith(_ROOT):
             if root is None:
                 raise InputError(
-                    "paths begin with {root}, and nobody says which folder that is",
+                    "paths begin with {root}, and it is unknown which folder that is",
                     path=file,
                     line=number,
                     fix="give it with --root",

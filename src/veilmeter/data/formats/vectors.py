@@ -73,7 +73,7 @@ def usable(raw: RawVectors) -> Loaded:
         raise _nothing_left("no vectors in it", raw, raw.problems)
     if raw.speakers is None:
         raise InputError(
-            "nothing says who speaks in these utterances",
+            "the speakers of these utterances are unknown",
             path=raw.path,
             fix="put a Kaldi file utt2spk beside it, or in a folder meta/",
         )

@@ -484,7 +484,7 @@ def count_links(
         raise InputError(
             "no test speaker is enrolled",
             path=test.source or None,
-            fix="the enrollment and the test must name the same speakers alike",
+            fix="use the same speaker names in the enrollment and in the test",
         )
     if len(people) < 2:
         raise InputError("only one speaker is enrolled: nobody could be mistaken for them", path=enroll.source or None)

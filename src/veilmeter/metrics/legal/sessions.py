@@ -243,7 +243,7 @@ def _means(embeddings: Embeddings, groups: Sequence[Rows]) -> Vectors:
     if not norms.all():
         first = int(np.flatnonzero(norms == 0)[0])
         raise InputError(
-            f"the vectors of {embeddings.utterances[groups[first][0]]!r} and its like cancel out to zero",
+            f"the vectors of {embeddings.utterances[groups[first][0]]!r} and others cancel out to zero",
             path=embeddings.source or None,
         )
     unit_means: Vectors = means / norms[:, None]

@@ -159,7 +159,7 @@ def _attribute(first: Embeddings, second: Embeddings, column: str, names: Sequen
 
 def _own(link: LinkCounts) -> NDArray[np.int64]:
     if link.own is None:
-        raise InputError("Linkability was measured without saying who is who")
+        raise InputError("Linkability was measured without speaker names")
     return link.own
 
 

@@ -556,7 +556,7 @@ def aims(
             f"no enrolled speaker has {2 * tested.length} utterances in the test, which conversations of "
             f"{tested.length} need",
             path=source or None,
-            fix="the enrollment and the test must name the same speakers alike",
+            fix="use the same speaker names in the enrollment and in the test",
         )
     if predicates is not None and predicates < len(rows):
         if predicates < 1:
