@@ -265,16 +265,19 @@ def _extract(corpora: Sequence[Corpus], spec: str, engine: Engine, settings: Set
 
 
 def group_people(original: Embeddings, asked: Sequence[str] | None) -> dict[str, dict[str, str]]:
-    """People by attribute: those asked for, or the genders where they are known.
+    """People by attribute: those asked for, or the genders where they are known; and the languages, as an extractor may
+    not recognize people in all of them.
 
     A person belongs to one group: an attribute that varies within people (a session, an emotion) is refused.
     """
-    wanted = ("gender",) if asked is None else tuple(asked)
+    language = "language" if "language" in original.attributes else "locale"
+    wanted = dict.fromkeys((*(("gender",) if asked is None else asked), language))
+    required = () if asked is None else asked
     groups: dict[str, dict[str, str]] = {}
     for attribute in wanted:
         column = original.attributes.get(attribute)
         if column is None:
-            if asked is None:
+            if attribute not in required:
                 continue
             known = ", ".join(sorted(original.attributes)) or "none"
             raise InputError(f"can't group by {attribute!r}: unknown attribute", fix=f"choose from {known}")
@@ -284,7 +287,7 @@ def group_people(original: Embeddings, asked: Sequence[str] | None) -> dict[str,
                 values.setdefault(speaker, set()).add(value)
         varying = [speaker for speaker, several in values.items() if len(several) > 1]
         if varying:
-            if asked is None:
+            if attribute not in required:
                 continue
             raise InputError(
                 f"{attribute} varies within {len(varying)} of {len(original.names)} speakers, so that people can't be "
@@ -292,7 +295,7 @@ def group_people(original: Embeddings, asked: Sequence[str] | None) -> dict[str,
                 fix="group by what belongs to a person, or assess the recordings of each value apart",
             )
         people = {speaker: next(iter(own)) for speaker, own in values.items()}
-        if len(set(people.values())) > 1 or asked is not None:
+        if len(set(people.values())) > 1 or attribute in required:
             groups[attribute] = people
     return groups | _combine(groups)
 

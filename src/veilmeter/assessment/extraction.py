@@ -36,7 +36,7 @@ from veilmeter.speech.annotations import annotate_corpus, transcripts
 from veilmeter.speech.extractors.base import Extractor, embed_pieces, load_extractor, load_same_extractor
 from veilmeter.speech.extractors.meaning import load_encoder
 from veilmeter.speech.extractors.words import CODE, FEATURES, OF_CORPUS
-from veilmeter.speech.recognizers.base import DEFAULT, resolve_language
+from veilmeter.speech.recognizers.languages import default_recognizer, language_of
 from veilmeter.speech.weights import cache_folder
 
 
@@ -51,6 +51,7 @@ def embed_texts(
     engine: Engine,
     *,
     recognizer: str | None = None,
+    language: str | None = None,
     beside: Iterable[Corpus] = (),
     offline: bool = False,
     strict: bool = False,
@@ -66,8 +67,8 @@ def embed_texts(
         texts, version = _find_texts(corpus, given, beside)
         spoken, problems, durations = list(corpus), [], None
     else:
-        language = resolve_language(None, corpus.languages)
-        load = transcripts(recognizer or DEFAULT, language.code, offline=offline)
+        spoken_language = language_of(corpus, language, offline=offline).code
+        load = transcripts(recognizer or default_recognizer(spoken_language), spoken_language, offline=offline)
         annotated = annotate_corpus(
             corpus, annotation_folder(corpus), load, engine=engine, strict=strict, progress=progress
         )

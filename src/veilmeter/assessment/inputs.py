@@ -104,7 +104,10 @@ class InputReader:
                 released = [self._system().release(corpus, progress) for corpus in self._original_recordings()]
         speech = self.read(SpeechRole.ANONYMIZED, released)
         if speech is not None:
-            details = anonymizer_facts([corpus.root for corpus in speech.corpora], self.settings)
+            details = {
+                **speech.facts.details,
+                **anonymizer_facts([corpus.root for corpus in speech.corpora], self.settings),
+            }
             self._keep(replace(speech, facts=replace(speech.facts, details=details)))
         self._read_distractors(made_here=self.sources.get(SpeechRole.ANONYMIZED) is None)
 
@@ -189,8 +192,8 @@ class InputReader:
             if is_of_words(extractor):
                 originals = [beside for (other, _), beside in self.corpora.items() if other.is_original]
                 embeddings, facts = embed_texts(
-                    corpus, extractor, self.engine, recognizer=settings.recognizer, beside=originals, offline=offline,
-                    strict=strict, progress=progress,
+                    corpus, extractor, self.engine, recognizer=settings.recognizer, language=settings.language,
+                    beside=originals, offline=offline, strict=strict, progress=progress,
                 )  # fmt: skip
             elif role.is_training:
                 embeddings, facts = embed_segments(

@@ -372,6 +372,8 @@ class SpeechRun(Run):
 
         self.log.stage(Stage.UTILITY)
         chosen = UtilitySettings(
+            recognizer=self.settings.recognizer,
+            language=self.settings.language,
             recordings=self.settings.utility_recordings,
             rated=self.settings.utility_rated,
             precision=self.settings.utility_precision,
@@ -380,8 +382,6 @@ class SpeechRun(Run):
             measures=tuple(self.settings.named_measures),
             offline=self.settings.offline,
         )
-        if self.settings.recognizer is not None:
-            chosen = replace(chosen, recognizer=self.settings.recognizer)
         original, anonymized = map(join_corpora, sides)
         try:
             with self.log.progress() as progress:
@@ -389,7 +389,7 @@ class SpeechRun(Run):
                     original, anonymized, chosen, engine=self.engine, say=self.log.say, progress=progress
                 )
         except VeilmeterError as error:
-            if self.settings.recognizer is not None:
+            if self.settings.recognizer is not None or self.settings.language is not None:
                 raise
             return {UTILITY: (TaskResult(not_possible=not_possible(error)), {})}
         part = with_labels(part, experiment.matched.original, experiment.matched.anonymized)

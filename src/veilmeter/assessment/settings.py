@@ -89,6 +89,10 @@ def _trains(role: SpeechRole, reason: str = "no attacker that was run is trained
 
 TUNED = Condition(lambda settings, facts: bool(facts.tuned), "no attacker was fine-tuned")
 UTILITY = Condition(lambda settings, facts: "utility" in facts.parts, "utility was not measured")
+WORDS = Condition(
+    lambda settings, facts: "utility" in facts.parts or bool(TRANSCRIBED & set(settings.extractor)),
+    "utility was not measured, and no extractor needs words",
+)
 STOPS = Condition(lambda settings, facts: facts.could_stop, "there were too few recordings, or a fixed number, to stop")
 CUT = Condition(lambda settings, facts: facts.is_cut, "all recordings were measured, or a fixed number")
 ENOUGH_PEOPLE = Condition(
@@ -275,10 +279,9 @@ class Settings(CorpusReading):
     recognizer: str | None = declare(
         None, help="Recognizer whose transcripts measure utility (see `transcribe`).", group=MEASURED,
         parse=spec_of,
-        metavar="NAME", path=place_code, example="nobody", acts_when=(SPEECH, Condition(
-            lambda settings, facts: "utility" in facts.parts or bool(TRANSCRIBED & set(settings.extractor)),
-            "utility was not measured, and no extractor needs words")),
+        metavar="NAME", path=place_code, example="nobody", acts_when=(SPEECH, WORDS),
     )  # fmt: skip
+    language: str | None = option_groups.language(group=MEASURED, publishable=True, acts_when=(SPEECH, WORDS))
     utility: bool = declare(
         True, help="Do not measure utility.", group=MEASURED, example=False, acts_when=(SPEECH, Condition(
             lambda settings, facts: facts.is_audio and "utility" in settings.families,

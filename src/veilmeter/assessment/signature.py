@@ -58,6 +58,7 @@ def assess(
     by: str | Sequence[str] | None = None,
     attributes: str | Sequence[str] | None = None,
     recognizer: Code | None = None,
+    language: str | None = None,
     utility: bool = True,
     utility_precision: float = 3.0,
     utility_budget: float | None = None,
@@ -165,6 +166,8 @@ def assess(
         Attributes to infer.
     recognizer : str, function or object, optional
         Recognizer whose transcripts measure utility (see `transcribe`).
+    language : str, optional
+        Language of the speech, such as de, or auto to have it recognized by Whisper.
     utility : bool
         If False: Do not measure utility.
     utility_precision : float
@@ -281,6 +284,7 @@ def assess(
         by=by,
         attributes=attributes,
         recognizer=recognizer,
+        language=language,
         utility=utility,
         utility_precision=utility_precision,
         utility_budget=utility_budget,

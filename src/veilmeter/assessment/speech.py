@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from veilmeter.assessment.settings import DRAWS, Settings, attacker_names
+from veilmeter.assessment.settings import DRAWS, TRANSCRIBED, Settings, attacker_names
 from veilmeter.attacks.attacker import ATTACKERS
 from veilmeter.attacks.material import DrawLevel
 from veilmeter.attacks.vector_attackers import AdaptedAttacker
@@ -22,7 +22,7 @@ from veilmeter.core.engine import Say
 from veilmeter.core.errors import InputError, Problem, need, refuse
 from veilmeter.core.files import read_input_json, to_json, write_text
 from veilmeter.core.findings import Finding, warning
-from veilmeter.data.corpus import FURTHER, SIDES, CorpusReading, SpeechRole
+from veilmeter.data.corpus import FURTHER, SIDES, CorpusReading, SpeechRole, language_code
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.table import parse_columns
 from veilmeter.data.layouts import LAYOUTS, recognize
@@ -161,6 +161,7 @@ def join_parts(role: SpeechRole, name: str, sources: Sequence[SpeechPart]) -> Sp
             dimension=merged.dimension,
             attributes=tuple(sorted(merged.attributes)),
             problems=_count_by_kind(problems),
+            details={"languages": spoken} if (spoken := _languages(sources)) else {},
         ),
         tuple(parts),
         tuple(source.corpus for source in sources if source.corpus is not None),
@@ -168,6 +169,15 @@ def join_parts(role: SpeechRole, name: str, sources: Sequence[SpeechPart]) -> Sp
         tuple(finding for source in sources for finding in source.findings_of(name)),
         tuple(problem for source in sources for problem in source.left_out),
     )
+
+
+def _languages(sources: Sequence[SpeechPart]) -> list[str]:
+    """The languages that corpora and vectors name, in the order of the alphabet."""
+    named = {code for source in sources if source.corpus is not None for code in source.corpus.languages}
+    for source in sources:
+        columns = (source.vectors.attributes.get(name, ()) for name in ("language", "locale"))
+        named |= {language_code({"language": str(tag)}) for column in columns for tag in set(column)}
+    return sorted(named - {""})
 
 
 def _extractor_of(path: Path) -> dict[str, Any] | None:
@@ -356,6 +366,7 @@ def check_inputs(sources: Mapping[SpeechRole, Any], settings: Settings, say: Say
                 audio.append((role, path))
     corpora = read_sources(audio, settings)
     refuse_tuning(sources, settings, corpora)
+    _ask_language(settings, [corpus for (role, _), corpus in corpora.items() if role in SIDES], say)
     for (role, _), corpus in corpora.items():
         _report_problems(corpus, role, settings, say)
     if not corpora:
@@ -407,6 +418,23 @@ def refuse_tuning(sources: Mapping[SpeechRole, Any], settings: Settings, corpora
                         f"the {name} attacker can't be fine-tuned on vectors ({role.replace('_', ' ')})",
                         fix="give corpora of audio, or --adaptation backend",
                     )
+
+
+def _ask_language(settings: Settings, sides: Sequence[Corpus], say: Say) -> None:
+    """Where words will be transcribed: ask for the language that no corpus names, and refuse one that the recognizer
+    does not know, before anything is computed."""
+    from veilmeter.speech.recognizers.base import refuse_recognizer
+    from veilmeter.speech.recognizers.languages import AUTO, FIX, default_recognizer, resolve_language
+
+    if not sides or not (settings.wants("utility") or TRANSCRIBED & set(settings.extractor)):
+        return
+    if settings.language is not None:
+        code = "en" if settings.language == AUTO else resolve_language(settings.language, ()).code
+        refuse_recognizer(settings.recognizer or default_recognizer(code), code)
+        if settings.language == AUTO:
+            need("ctranslate2")
+    elif not any(corpus.languages for corpus in sides):
+        say(f"! Which language is it? The corpus does not say, and words are taken for English: {FIX}")
 
 
 def _paths(role: SpeechRole, given: Any) -> list[Path]:

@@ -27,7 +27,8 @@ from veilmeter.metrics.utility.words import TextErrors, count_errors, most_frequ
 from veilmeter.results.model import Part
 from veilmeter.speech.annotations import Annotated, Annotator, annotate_corpus, ratings, transcripts, voices
 from veilmeter.speech.audio import AudioError, read_audio, read_header, read_seconds
-from veilmeter.speech.recognizers.base import DEFAULT, Language, recognizer_cost, resolve_language
+from veilmeter.speech.recognizers.base import DEFAULT, recognizer_cost
+from veilmeter.speech.recognizers.languages import Language, default_recognizer, language_of, refuse_other_language
 
 FULL_BAND = 16_000
 LABELS = ("emotion",)  # attributes of an utterance, not of a person, that should survive
@@ -56,7 +57,7 @@ class UtilitySettings:
     enough, or the `budget` of processor seconds ends. `recordings` and `rated` fix how many pairs are
     annotated, and how many of them are rated for their quality."""
 
-    recognizer: str = DEFAULT
+    recognizer: str | None = None  # by default one that knows the language
     language: str | None = None
     recordings: int | None = None
     rated: int | None = None
@@ -98,7 +99,7 @@ class Looks:
 
 def plan_looks(pairs: Pairs, settings: UtilitySettings) -> tuple[Looks, Looks]:
     """The looks for words, and those for quality. Each has half of the budget."""
-    words = recognizer_cost(settings.recognizer) + _VOICE_COST
+    words = recognizer_cost(settings.recognizer or DEFAULT) + _VOICE_COST
     plans = []
     for fixed, share, first, cost, least in (
         (settings.recordings, 1.0, _FIRST_LOOK, words, 0.0),
@@ -188,18 +189,23 @@ def measure_utility(
     chosen = settings or UtilitySettings()
     tell, where = say or (lambda text: None), engine or Here()
     pairs, unmatched = _pairs(original, anonymized)
-    language = resolve_language(chosen.language, original.languages or anonymized.languages)
+    named = original if original.languages or not anonymized.languages else anonymized
+    language = language_of(named, chosen.language, offline=chosen.offline)
+    recognizer = chosen.recognizer or default_recognizer(language.code)
+    chosen = replace(chosen, recognizer=recognizer)
     texts = {pair[0].id: pair[0].text or pair[1].text for pair in pairs}
     with_text = [pair for pair in pairs if texts[pair[0].id]]
     from_corpus = 2 * len(with_text) >= len(pairs) and bool(with_text)
     ordered = order_over_people(with_text if from_corpus else pairs)
     looks = plan_looks(ordered, chosen)
-    tell(f"annotating up to {looks[0].most} recordings of each side: {chosen.recognizer}, language {language}")
+    tell(f"annotating up to {looks[0].most} recordings of each side: {recognizer}, language {language}")
     session = _Session(original, anonymized, chosen, language, where, texts if from_corpus else None)
     session.annotate(ordered, looks, progress or (lambda done, total: None))
     usable, before, after = session.usable, session.before, session.after
     if not usable:
         raise InputError("no pair of recordings could be annotated", path=anonymized.root)
+    confidences = [before.words.by_id[pair[0].id].values.get("confidence") for pair in usable]
+    refuse_other_language(language, recognizer, confidences, original)
     table, counts = _table(usable, before, after, session.texts, language.code, chosen.groups)
     table = replace(table, level=session.level, levels=dict.fromkeys(_RATED, session.rated_level))
     table = _with_added_measures(table, usable, where, chosen.measures)
@@ -208,7 +214,7 @@ def measure_utility(
         estimates += [MEASURES["real_time_factor"].estimate(real_time_factor, method="processor time over duration")]
     details = {
         "reference": "corpus" if from_corpus else "transcript of the original",
-        "recognizer": {"name": chosen.recognizer, "version": before.words.version},
+        "recognizer": {"name": recognizer, "version": before.words.version},
         "language": language.code,
         "language_from": language.source,
         "recordings": len(usable),
@@ -222,6 +228,7 @@ def measure_utility(
     }
     without_text = details["without_text"]
     findings = [warning("recordings_without_text", count=without_text)] if without_text else []
+    findings += [warning("language_assumed", language=language.code)] if language.source == "assumed" else []
     findings += _findings(usable, before, after, unmatched, counts)
     by = {name: table.by_group(name) for name in chosen.groups if any(table.groups.get(name, ()))}
     return Part(name="utility", estimates=estimates, by=by, details=details, findings=tuple(findings))
@@ -304,7 +311,7 @@ class _Session:
         total = 4 * words.most + 2 * rated.most  # both sides: words, voice, and quality of some
         self._show = lambda done: show(done, total)
         settings, offline = self._settings, self._settings.offline
-        load_words = transcripts(settings.recognizer, self._language.code, offline=offline)
+        load_words = transcripts(settings.recognizer or DEFAULT, self._language.code, offline=offline)
         for size, level in zip(words.sizes, words.levels, strict=True):
             pairs, self.level = ordered[:size], level
             heard = [self._annotate(side, pairs, load_words, side * size) for side in (0, 1)]

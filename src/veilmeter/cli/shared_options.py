@@ -130,18 +130,14 @@ def vectors(help: str, default: Any = MISSING, **declared: Any) -> Any:
 
 def recognizer() -> Any:
     return declare(
-        "moonshine",
+        None,
         help="moonshine (English), whisper (99 languages), 'command:PROGRAM {input}', the name of a plug-in, or "
         "module:function.",
         metavar="NAME",
+        default_text="moonshine, or whisper where the language is not English",
         path=place_code,
         example="other.py:hear",
     )
-
-
-def language() -> Any:
-    help = "Language of the speech, such as en."
-    return declare(None, help=help, metavar="CODE", default_text="the corpus's, else English", example="de")
 
 
 @dataclass(frozen=True, kw_only=True)

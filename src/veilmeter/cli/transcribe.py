@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.cli.command import Given
-from veilmeter.cli.shared_options import CorpusCommand, language, recognizer
+from veilmeter.cli.shared_options import CorpusCommand, recognizer
+from veilmeter.core import option_groups
 from veilmeter.core.devices import choose_device
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 class TranscribeOptions(CorpusCommand):
     """The options of the command."""
 
-    recognizer: str = recognizer()
-    language: str | None = language()
+    recognizer: str | None = recognizer()
+    language: str | None = option_groups.language()
 
 
 OPTIONS = (TranscribeOptions,)
@@ -37,7 +38,7 @@ def command(given: Given) -> None:
     Examples:
 
         veilmeter transcribe speech/ texts/
-        veilmeter transcribe reden/ texte/ --recognizer whisper --language de --jobs 4
+        veilmeter transcribe reden/ texte/ --language de --jobs 4
     """
     from contextlib import closing
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veilmeter.cli.command import Given, Lists
-from veilmeter.cli.shared_options import language, recognizer
+from veilmeter.cli.shared_options import recognizer
 from veilmeter.core import option_groups
 from veilmeter.core.devices import choose_device
 from veilmeter.core.findings import Finding, Reference, first_speakers
@@ -27,8 +27,8 @@ class UtilityOptions(CorpusReading, Workers, OutputForms):
 
     original: Path = declare(help="Original speech in any known layout.", path=True, example="changed")
     anonymized: Path = declare(help="The same utterances anonymized.", path=True, example="speech")
-    recognizer: str = recognizer()
-    language: str | None = language()
+    recognizer: str | None = recognizer()
+    language: str | None = option_groups.language()
     precision: float = declare(
         3.0, help="Stop when the word error rate is known within this many percentage points.", above=0, example=50
     )
@@ -62,7 +62,7 @@ def command(given: Given) -> None:
     Examples:
 
         veilmeter utility --original speech/ --anonymized anonymized/
-        veilmeter utility --original reden/ --anonymized anonym/ --recognizer whisper --language de --json
+        veilmeter utility --original reden/ --anonymized anonym/ --language de --json
     """
     from contextlib import closing
 

@@ -142,6 +142,12 @@ def tuning(**declared: Any) -> Any:
     return declare((), help=help, metavar="NAME=VALUE", common=False, example="batch=4", **declared)
 
 
+def language(**declared: Any) -> Any:
+    help = "Language of the speech, such as de, or auto to have it recognized by Whisper."
+    text = "the corpus's, else English, with a warning"
+    return declare(None, help=help, metavar="CODE", default_text=text, **{"example": "de"} | declared)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workers(OptionSet):
     """Where the work is done."""

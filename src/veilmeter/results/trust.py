@@ -210,9 +210,12 @@ def check_strength(results: Results, limit: float) -> Check:
         group, worst = _weakest_group(baseline, limit) if eer.value <= limit else ({}, None)
         eer = eer if worst is None else worst
         passed = eer.value <= limit
+        languages = _eers_by_language(results, baseline, eer)
         finding = Finding.of(
-            "original_eer", passed=passed, eer=eer.value, limit=limit, group=group_references(group) or None
-        )
+            "original_eer", passed=passed, eer=eer.value, limit=limit, group=group_references(group) or None,
+            languages=tuple(Reference("value", code, "language") for code in languages) or None,
+            language_eers=tuple(languages.values()) or None,
+        )  # fmt: skip
         return Check(name=STRONG, finding=finding, passed=passed, misleads="overestimated", figure=eer, limit=limit)
     points = [] if baseline is None else list(baseline.estimates.points("linkability"))
     if points:
@@ -229,6 +232,15 @@ def check_strength(results: Results, limit: float) -> Check:
         )
     finding = Finding("original_not_measured")
     return Check(name=STRONG, finding=finding, passed=None, misleads="overestimated", limit=limit)
+
+
+def _eers_by_language(results: Results, baseline: AttackerResult, eer: Estimate) -> dict[str, float]:
+    """The EER on original speech in each language that is known; in one language it is that of everybody."""
+    groups = baseline.by.get("language") or baseline.by.get("locale") or {}
+    eers = {code: point.value for code, points in groups.items() if (point := points.single("eer")) is not None}
+    given = results.inputs.get("original")
+    named = [] if given is None else list(given.details.get("languages", ()))
+    return eers or ({named[0]: eer.value} if len(named) == 1 else {})
 
 
 def _weakest_group(baseline: AttackerResult, limit: float) -> tuple[Mapping[str, str], Estimate | None]:

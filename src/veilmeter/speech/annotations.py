@@ -26,7 +26,8 @@ from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus
 from veilmeter.speech.audio import LONGEST_SECONDS
 from veilmeter.speech.quality import PitchTracker, QualityModels
-from veilmeter.speech.recognizers.base import DEFAULT, Language, load_recognizer, resolve_language
+from veilmeter.speech.recognizers.base import load_recognizer
+from veilmeter.speech.recognizers.languages import Language, default_recognizer, language_of, refuse_other_language
 from veilmeter.speech.recordings import (
     AUDIO,
     Examined,
@@ -335,7 +336,7 @@ class Transcribed:
 def transcribe_corpus(
     corpus: Corpus,
     out: str | Path,
-    recognizer: str = DEFAULT,
+    recognizer: str | None = None,
     *,
     language: str | None = None,
     engine: Engine | None = None,
@@ -385,7 +386,8 @@ def transcribe_corpus(
     >>> transcribe_corpus(read_corpus("speech/"), "transcripts")  # doctest: +SKIP
     """
     folder = make_folder(out)
-    spoken = resolve_language(language, corpus.languages)
+    spoken = language_of(corpus, language, offline=offline)
+    recognizer = recognizer or default_recognizer(spoken.code)
     heard = annotate_corpus(
         corpus,
         folder / KEPT,
@@ -396,6 +398,7 @@ def transcribe_corpus(
         progress=progress,
     )
     rows = tuple(_rows(corpus, heard))
+    refuse_other_language(spoken, recognizer, [row.confidence for row in rows if row.text], corpus)
     _write_kaldi(folder / "text", rows)
     _write_csv(folder / "transcripts.csv", rows)
     _write_parquet(folder / "transcripts.parquet", rows, {"recognizer": recognizer, "version": heard.version})

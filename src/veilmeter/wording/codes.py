@@ -108,6 +108,7 @@ declare("extractor_pending", extractor=str)
 # --- utility
 
 declare("recordings_without_text", count=int)
+declare("language_assumed", language=str)
 declare("originals_without_partner", count=int)
 declare("recordings_silent", count=int)
 declare("recordings_not_heard", count=int, example=Reference)
@@ -300,7 +301,8 @@ declare(
 )
 
 # --- what the assessment checks about itself; the slot is the check
-declare("original_eer", slot="strong", passed=bool, eer=float, limit=float, group=Group | None)
+declare("original_eer", slot="strong", passed=bool, eer=float, limit=float, group=Group | None, languages=Group | None,
+        language_eers=tuple[float, ...] | None)  # fmt: skip
 declare("people_unheard", unheard=int, total=int, limit=float, examples=tuple[Reference, ...] | None,
         recordings=Group | None)  # fmt: skip
 declare("original_linked", slot="strong", passed=bool, linked=float, speakers=int)

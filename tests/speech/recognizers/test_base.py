@@ -19,7 +19,6 @@ from veilmeter.speech.recognizers.base import (
     cut_at_pauses,
     join_transcripts,
     load_recognizer,
-    resolve_language,
 )
 
 SECOND = np.full(16_000, 0.1, np.float32)
@@ -39,14 +38,6 @@ def test_another_language_names_a_recognizer_that_knows_it() -> None:
         load_recognizer("whisper", "tlh")
     with pytest.raises(InputError, match="did you mean 'moonshine'"):
         load_recognizer("moonshin")
-
-
-def test_where_the_language_comes_from() -> None:
-    assert resolve_language("DE", ["en"]).code == "de"
-    assert resolve_language(None, ["fr"]).source == "corpus"
-    assert resolve_language(None, []).source == "assumed"
-    with pytest.raises(InputError, match="speech in de, en"):
-        resolve_language(None, ["de", "en"])
 
 
 def test_a_program_prints_what_it_hears(tmp_path: Path) -> None:

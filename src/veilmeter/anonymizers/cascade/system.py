@@ -27,6 +27,7 @@ from veilmeter.speech import weights
 from veilmeter.speech.audio import RATE, is_silent, read_recording
 from veilmeter.speech.quality import PitchTracker
 from veilmeter.speech.recognizers.base import DEFAULT, Recognizer, Transcript, cut_at_pauses, load_recognizer
+from veilmeter.speech.recognizers.languages import LEAST_TYPICAL, spread_recordings
 
 if TYPE_CHECKING:
     from veilmeter.core.engine import Engine
@@ -39,10 +40,6 @@ LONGEST = 25.0  # seconds recognized at once
 SHORT = 6.0  # the same where nothing was recognized in more
 LEVEL = 0.06  # of the loud part of every output, as a share of full scale
 LEAST_CONFIDENCE = 0.25  # of the recognizer in a stretch; below, it guesses
-# Of a corpus that does not name its language, some recordings are heard first. The median confidence was 0.68 to 0.90
-# on English (children and synthetic voices included) and 0.30 to 0.53 on synthetic voices in eight other languages, of
-# which Dutch is nearest.
-HEARD_FIRST, LEAST_TYPICAL = 15, 0.6
 KEEPABLE = ("pauses", "durations", "pitch", "punctuation")
 PROSODY = "prosody"  # durations and pitch
 ALIGNED = frozenset({"pauses", "durations", "pitch"})  # known from when each phone was spoken
@@ -110,8 +107,7 @@ class Cascade:
 
     def _check_speech(self, corpus: Corpus, engine: Engine) -> None:
         load_recognizer(DEFAULT, LANGUAGE, offline=self.offline)
-        places = np.linspace(0, len(corpus.utterances) - 1, min(HEARD_FIRST, len(corpus.utterances)))
-        some = [corpus.utterances[place] for place in sorted({int(place) for place in places.round()})]
+        some = spread_recordings(corpus)
         heard = [sure for _, sure in engine.run(partial(_hear, self.offline), some) if sure is not None]
         if heard and float(np.median(heard)) < LEAST_TYPICAL:
             raise InputError(

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.speech.extractors.meaning import load_encoder, meaning_features
-from veilmeter.speech.recognizers.base import ASSUMED, DEFAULT, load_recognizer
+from veilmeter.speech.recognizers.base import DEFAULT, load_recognizer
+from veilmeter.speech.recognizers.languages import ASSUMED
 
 # Part of the version: raise it when the same text may give other values.
 CODE = 1

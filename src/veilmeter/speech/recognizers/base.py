@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError, VeilmeterError, need
 from veilmeter.core.processes import Program
 from veilmeter.core.registry import Registry
 from veilmeter.core.user_code import load_object, note_origin, source_version, takes_nothing
@@ -42,7 +42,7 @@ class CommandRecognizer:
 
 
 DEFAULT = "moonshine"
-ASSUMED = "en"
+MULTILINGUAL = "whisper"
 ANY = "any"  # a recognizer that takes any language
 
 Samples = NDArray[np.float32]
@@ -100,7 +100,7 @@ RECOGNIZERS: Registry[RecognizerKind] = Registry(
 )
 
 
-def load_recognizer(spec: str = DEFAULT, language: str = ASSUMED, *, offline: bool = False) -> Recognizer:
+def load_recognizer(spec: str = DEFAULT, language: str = "en", *, offline: bool = False) -> Recognizer:
     """The recognizer named by `spec`, for a language such as `en`.
 
     `moonshine` (English) and `whisper` (99 languages) come with veilmeter, their weights are fetched once, never with
@@ -112,6 +112,14 @@ def load_recognizer(spec: str = DEFAULT, language: str = ASSUMED, *, offline: bo
         return CommandRecognizer(spec.removeprefix("command:"), language)
     if ":" in spec and spec not in RECOGNIZERS:
         return _own(spec, language)
+    refuse_recognizer(spec, language)
+    return _load(spec, language, offline, _cache())
+
+
+def refuse_recognizer(spec: str, language: str) -> None:
+    """Refuse a registered recognizer that does not know the language, or whose library is not installed."""
+    if spec not in RECOGNIZERS:
+        return
     kind = RECOGNIZERS[spec]
     if ANY not in kind.languages and language not in kind.languages:
         others = [name for name, other in RECOGNIZERS.items() if language in other.languages]
@@ -120,7 +128,8 @@ def load_recognizer(spec: str = DEFAULT, language: str = ASSUMED, *, offline: bo
             f"{spec} recognizes {listed}, not {language!r}",
             fix=f"choose --recognizer {others[0]}" if others else "bring one with --recognizer module:function",
         )
-    return _load(spec, language, offline, _cache())
+    if spec == MULTILINGUAL:
+        need("ctranslate2")
 
 
 def recognizer_cost(spec: str) -> float:
@@ -138,34 +147,6 @@ def _cache() -> str:
     from veilmeter.speech.weights import cache_folder
 
     return str(cache_folder())
-
-
-@dataclass(frozen=True, slots=True)
-class Language:
-    """The language to transcribe, and how it is known."""
-
-    code: str
-    source: Literal["given", "corpus", "assumed"]
-
-    def __str__(self) -> str:
-        words = {"given": "as given", "corpus": "as the corpus says", "assumed": "assumed: the corpus does not say"}
-        return f"{self.code} ({words[self.source]})"
-
-
-def resolve_language(given: str | None, languages: Sequence[str]) -> Language:
-    """The language to transcribe: the one given, else the one that the corpus names, else English.
-
-    >>> str(resolve_language(None, ["de"])), str(resolve_language(None, []))
-    ('de (as the corpus says)', 'en (assumed: the corpus does not say)')
-    """
-    if given:
-        return Language(given.strip().lower(), "given")
-    if len(languages) > 1:
-        raise InputError(
-            f"the corpus holds speech in {', '.join(languages)}, and a recognizer transcribes one language",
-            fix="name it with --language, and give a corpus of that language alone",
-        )
-    return Language(languages[0], "corpus") if languages else Language(ASSUMED, "assumed")
 
 
 class FunctionRecognizer:

@@ -64,6 +64,12 @@ class Whisper:
         heard = [self._stretch(stretch) for stretch in cut_at_pauses(samples, LONGEST)]
         return join_transcripts([part for part, _ in heard], [count for _, count in heard])
 
+    def recognize_language(self, samples: Samples) -> str:
+        """The language that the first half minute sounds most like."""
+        features = self._library.StorageView.from_array(log_mels(samples)[None])
+        token, _ = self._model.detect_language(features)[0][0]
+        return str(token).strip("<|>")
+
     def _stretch(self, samples: Samples) -> tuple[Transcript, int]:
         features = self._library.StorageView.from_array(log_mels(samples)[None])
         most = int(len(samples) / RATE * TOKENS_PER_SECOND) + len(self._prompt) + 2

@@ -16,13 +16,22 @@ _WEAK = "so its failure on anonymized speech proves little. Use a stronger extra
 
 
 @WORDS.words("original_eer")
-def _original_eer(passed: bool, eer: float, limit: float, group: tuple[Reference, ...] = ()) -> str:
+def _original_eer(
+    passed: bool,
+    eer: float,
+    limit: float,
+    group: tuple[Reference, ...] = (),
+    languages: tuple[Reference, ...] = (),
+    language_eers: tuple[float, ...] = (),
+) -> str:
+    spoken = ", ".join(f"{code.id} {value:.1f} %" for code, value in zip(languages, language_eers, strict=True))
+    by_language = f" (by language: {spoken})" if spoken else ""
     if passed:
-        return f"On original speech the attacker's EER is {eer:.1f} %: it recognizes people (limit {limit:g} %)."
+        return f"On original speech the attacker's EER is {eer:.1f} %{by_language}: it recognizes people (limit {limit:g} %)."
     whom = f"people{within(group)}" if group else "people"
     among = f" among people{within(group)}" if group else ""
     return (
-        f"Even on original speech the attacker's EER{among} is {eer:.1f} % (limit {limit:g} %): it does not recognize "
+        f"Even on original speech the attacker's EER{among} is {eer:.1f} %{by_language} (limit {limit:g} %): it does not recognize "
         f"{whom} well enough, {_WEAK}"
     )
 

@@ -162,6 +162,11 @@ WORDS.say("extractor_pending", "Attackers who use the extractor {extractor} are 
 
 # --- utility
 
+WORDS.say(
+    "language_assumed",
+    "The corpus does not name its language: words were taken for {language}. Is it another one? Name it with --language, "
+    "or have it recognized with --language auto.",
+)
 WORDS.say("recordings_without_text", "{count:recording} left out, because the corpus has no text for them.")
 WORDS.say("originals_without_partner", "{count:original recording} without an anonymized version left out.")
 WORDS.say("recordings_silent", "{count:anonymized recording} {count:~is/are} silent: all their words count as lost.")

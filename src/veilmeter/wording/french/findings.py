@@ -270,8 +270,17 @@ _ORIGINAL = "la parole d'origine"
 
 
 @WORDS.words("original_eer")
-def _original_eer(passed: bool, eer: float, limit: float, group: tuple[Reference, ...] = ()) -> str:
-    figures = f"l'EER de l'attaquant{_within(group)} est de {percent(eer, 1)} (limite {percent(limit)})"
+def _original_eer(
+    passed: bool,
+    eer: float,
+    limit: float,
+    group: tuple[Reference, ...] = (),
+    languages: tuple[Reference, ...] = (),
+    language_eers: tuple[float, ...] = (),
+) -> str:
+    spoken = ", ".join(f"{code.id} {percent(value, 1)}" for code, value in zip(languages, language_eers, strict=True))
+    by_language = f" ; par langue : {spoken}" if spoken else ""
+    figures = f"l'EER de l'attaquant{_within(group)} est de {percent(eer, 1)} (limite {percent(limit)}{by_language})"
     return (
         f"Sur {_ORIGINAL}, {figures} : il reconnaît les personnes."
         if passed
