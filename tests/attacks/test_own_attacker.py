@@ -104,3 +104,14 @@ def test_the_page_has_its_words_and_color(tmp_path: Path) -> None:
 def test_its_table_has_the_options_of_any_attacker() -> None:
     with pytest.raises(InputError, match="no use for backend"):
         assess(speech(np.eye(12)), speech(np.eye(12)), attackers={NAME: {"backend": "plda"}})
+
+
+def test_an_attacker_of_a_file_is_listed_with_what_it_does() -> None:
+    example = Path(__file__).parents[2] / "examples/plugin/src/veilmeter_example/attacker.py"
+    listed = CliRunner().invoke(app, ["attackers", f"{example}:NearestRecording"])
+    assert "nearest-recording" in listed.output
+    assert "Compares each conversation with every original" in listed.output
+    assert "nearest-recording" in json.loads(
+        CliRunner().invoke(app, ["attackers", f"{example}:ATTACKER", "--json"]).stdout
+    )
+    assert isinstance(CliRunner().invoke(app, ["attackers", "nowhere.py:A"]).exception, InputError)

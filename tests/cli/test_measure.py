@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from veilmeter.cli import main as cli
+from veilmeter.cli.main import app
 from veilmeter.cli.output import Page, emit
+from veilmeter.core.errors import InputError
 from veilmeter.metrics.measure import estimate_of
 
 ALWAYS = {
@@ -52,6 +55,47 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     (tmp_path / "scores").write_text("\n".join(scores) + "\n")
     (tmp_path / "trials").write_text("\n".join(key) + "\n")
     return tmp_path / "scores", tmp_path / "trials"
+
+
+OWN = """
+import veilmeter
+
+@veilmeter.measure_of("scores", unit="percent", better="higher")
+def overlap(scores):
+    "The share of target scores below the highest impostor score."
+    return 100 * float((scores.targets < scores.impostors.max()).mean())
+
+@veilmeter.measure_of("embeddings", unit="percent")
+def other(original, anonymized):
+    return 0.0
+"""
+
+
+def test_measures_that_are_asked_for(tmp_path: Path) -> None:
+    """By name and from a file; words that are files are score files, and other measures are not computed."""
+    rng = np.random.default_rng(0)
+    rows = [(f"s{i}", f"s{j}-{k}", i == j) for i in range(8) for j in range(8) for k in range(2)]
+    lines = [f"{a} {b} {rng.normal(2 * t):.4f} {'target' if t else 'nontarget'}" for a, b, t in rows]
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    (tmp_path / "own.py").write_text(OWN)
+    own = f"{tmp_path}/own.py:overlap"
+
+    def run(*arguments: str) -> Any:
+        return CliRunner().invoke(app, ["measure", *arguments, "--no-intervals"])
+
+    one = run(f"{tmp_path}/a.txt", "--json", "--measures", "eer", own)
+    assert list(json.loads(one.stdout)["estimates"]) == ["eer", "overlap"]
+    both = run("--measures", "eer", own, f"{tmp_path}/a.txt", f"{tmp_path}/b.txt")
+    assert both.exit_code == 0, both.output
+    assert both.output.splitlines()[0].split() == ["file", "EER", "overlap"]
+    for arguments, message in (
+        (["--measures", f"{tmp_path}/own.py:other"], "other is not a measure of scores"),
+        (["--measures", "eerr"], "eer"),
+        (["--measures", "eer", "--figures", f"{tmp_path}/figures"], "leave out --measures"),
+    ):
+        with pytest.raises(InputError, match=message):
+            raise run(f"{tmp_path}/a.txt", *arguments).exception
 
 
 def test_json_has_its_documented_shape(run, files: tuple[Path, Path]) -> None:  # type: ignore[no-untyped-def]

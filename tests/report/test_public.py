@@ -240,6 +240,9 @@ def test_an_anonymizer_is_named_where_its_name_is_no_secret() -> None:
     speech = Input(role="anonymized", kind="corpus", path="/home/me/x", sha256="", speakers=2, utterances=4)
     known = {"anonymizer": "mcadams", "anonymizer_version": "1", "anonymizer_parameters": {"alpha": 0.8, "at": "/home"}}
     secret = {"anonymizer": "/home/me/tool.py:Tool", "anonymizer_parameters": {"key": 3}}
-    for details, words in ((known, "mcadams, version 1 (alpha 0.8)"), (secret, "")):
+    own = {"anonymizer": "acme-veil", "anonymizer_version": "3.1", "anonymizer_parameters": {"model": "/home/me/m.pt"}}
+    command = {"anonymizer": "command", "anonymizer_version": "1"}
+    named = ((known, "mcadams, version 1 (alpha 0.8)"), (own, "acme-veil, version 3.1"), (secret, ""), (command, ""))
+    for details, words in named:
         results = replace(sample(), inputs={"anonymized": replace(speech, details=details)})
         assert anonymizer_words(public_results(results, Names({}, {}))) == words

@@ -39,7 +39,8 @@ def corpus(tmp_path: Path, speechlike: Make, break_audio: Callable[..., Path], b
 def test_everything_is_said(corpus: Path, broken_kinds: dict[str, str]) -> None:
     found = check(corpus)
     assert found.kind == "corpus"
-    assert not found.usable
+    assert found.is_broken
+    assert found.usable  # the others can be used, as every command that reads the corpus does
     facts = found.facts
     assert (facts["layout"], facts["speakers"], facts["utterances"]) == ("csv", 4, 7)  # the clipped one counts
     assert facts["hours"] == pytest.approx((21 + 1.5) / 3600, abs=1e-4)
@@ -72,7 +73,7 @@ def test_processes_change_nothing(corpus: Path) -> None:
 
 def test_the_command(corpus: Path) -> None:
     done = CliRunner().invoke(app, ["check", str(corpus)])
-    assert done.exit_code == 2
+    assert done.exit_code == 3
     assert "4 speakers" in done.output
     assert "7 utterances" in done.output
     done = CliRunner().invoke(app, ["check", str(corpus), "--json"])
@@ -120,9 +121,22 @@ def test_the_folder_above_several_kaldi_folders(tmp_path: Path) -> None:
     assert "2 Kaldi data folders here: test, train" in found.problems[0].what
 
 
+def test_recordings_that_embed_leaves_out_do_not_fail_a_corpus(tmp_path: Path, speechlike: Make) -> None:
+    for number in range(2):
+        for speaker in "ab":
+            write_audio(tmp_path / speaker / f"{number}.wav", speechlike(1, number))
+    assert CliRunner().invoke(app, ["check", str(tmp_path)]).exit_code == 0
+    (tmp_path / "a" / "broken.wav").write_text("no sound")
+    done = CliRunner().invoke(app, ["check", str(tmp_path)])
+    assert done.exit_code == 3  # as that of `embed`
+    assert "can be used without the recordings marked !" in done.output
+    assert "! " in done.output.splitlines()[1]
+
+
 def test_all_broken(tmp_path: Path) -> None:
     write_audio(tmp_path / "a" / "1.wav", np.zeros(16000))
     found = check(tmp_path)
+    assert not found.usable
     assert "nothing usable" in found.summary
 
 

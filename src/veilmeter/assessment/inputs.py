@@ -410,7 +410,8 @@ def anonymizer_facts(folders: Sequence[Path], settings: Settings) -> dict[str, A
             if isinstance(value, bool | int | float | str)
             and all(entry.parameters.get(key) == value for entry in entries)
         }
-        return {"anonymizer": name, "anonymizer_version": version, "anonymizer_parameters": shared}
+        known = name.rpartition(":")[2]  # a function of one's own file has the name of its module before its own
+        return {"anonymizer": known, "anonymizer_version": version, "anonymizer_parameters": shared}
     if settings.system is not None:
         return {"anonymizer": settings.system, "anonymizer_parameters": parse_options(settings.option)}
     return {}

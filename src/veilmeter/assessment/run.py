@@ -7,7 +7,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +73,7 @@ from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256
 from veilmeter.core.findings import Finding, about, not_possible
 from veilmeter.core.options import options_of
 from veilmeter.data.corpus import SIDES, SpeechRole
-from veilmeter.data.matching import match
+from veilmeter.data.matching import match, refuse_one_speaker
 from veilmeter.results.model import AttackerResult, Input, Matching, ProtocolFacts, Results
 from veilmeter.results.run_folder import RESULTS, TIMINGS, Assessment, Costs, read_costs, read_results, write_results
 from veilmeter.results.trust import UTILITY_PENDING, TrustFacts
@@ -327,6 +326,7 @@ class SpeechRun(Run):
         matched = match(*side_vectors(reader.speech))
         if self.settings.strict and matched.left_out:
             raise InputError(text(matched.findings()), fix="give both sides of every recording, or leave out --strict")
+        refuse_one_speaker(matched.original.speakers, matched.original.source)
         self.log.stage(Stage.PROTOCOL)
         near = folders_near(self.sources[SpeechRole.ORIGINAL], self.settings)
         protocol = make_protocol(

@@ -26,7 +26,7 @@ from veilmeter.data.corpus import FURTHER, SIDES, CorpusReading, SpeechRole, lan
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.table import parse_columns
 from veilmeter.data.layouts import LAYOUTS, recognize
-from veilmeter.data.matching import Listed, Matched, find_partners
+from veilmeter.data.matching import Listed, Matched, find_partners, refuse_one_speaker
 from veilmeter.results.model import Input
 
 if TYPE_CHECKING:
@@ -372,10 +372,16 @@ def check_inputs(sources: Mapping[SpeechRole, Any], settings: Settings, say: Say
     if not corpora:
         return corpora  # vectors are read in seconds, and matched then
     sides = [_list_side(role, sources.get(role), corpora) for role in SIDES]
+    if sides[0]:
+        refuse_one_speaker([speaker for part in sides[0] for speaker in part.speakers], _first_path(sources))
     if all(sides):
         places = ", ".join(map(str, _paths(SpeechRole.ANONYMIZED, sources.get(SpeechRole.ANONYMIZED))))
         find_partners(Listed.concatenate(sides[0]), Listed.concatenate(sides[1]), places)
     return corpora
+
+
+def _first_path(sources: Mapping[SpeechRole, Any]) -> Path | None:
+    return next(iter(_paths(SpeechRole.ORIGINAL, sources.get(SpeechRole.ORIGINAL))), None)
 
 
 def attackers_to_tune(settings: Settings) -> list[str]:

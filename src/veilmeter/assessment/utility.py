@@ -129,7 +129,7 @@ def utility_cost(pairs: int, seconds: float, settings: UtilitySettings) -> float
     fixed, total = settings.recordings, 0.0
     rated = math.ceil(_RATED_SHARE * fixed) if settings.rated is None and fixed is not None else settings.rated
     for number, cost, least in (
-        (fixed, recognizer_cost(settings.recognizer) + _VOICE_COST, 0.0),
+        (fixed, recognizer_cost(settings.recognizer or DEFAULT) + _VOICE_COST, 0.0),
         (rated, _RATING_COST, _LEAST_RATING),
     ):
         pair = max(2 * least, cost * seconds / pairs)

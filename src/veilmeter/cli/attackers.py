@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from veilmeter.cli import terminal
 from veilmeter.cli.command import Given
 from veilmeter.core import option_groups
-from veilmeter.core.options import OptionSet
+from veilmeter.core.options import OptionSet, declare
 
 if TYPE_CHECKING:
     from veilmeter.attacks.attacker import Attacker
@@ -21,6 +21,10 @@ COLUMNS = ("attacker", "enrollment speech", "extractor", "inversion", "VoicePriv
 class ListOptions(OptionSet):
     """The options of the command."""
 
+    attackers: tuple[str, ...] = declare(
+        (), help="Your own attackers, each as file.py:name or module:name, to list beside the others.", argument=True,
+        metavar="[OWN]...",
+    )  # fmt: skip
     json: bool = option_groups.json()
     markdown: bool = option_groups.markdown()
 
@@ -29,13 +33,22 @@ OPTIONS = (ListOptions,)
 
 
 def command(given: Given) -> None:
-    """List the attackers: what each one does, and its other names."""
-    from veilmeter.attacks.attacker import ATTACKERS, BASELINE
+    """List the attackers: what each one does, and its other names.
+
+    Examples:
+
+        veilmeter attackers
+
+        veilmeter attackers mine.py:NearestRecording
+    """
+    from veilmeter.attacks.attacker import ATTACKERS, BASELINE, attacker_name
     from veilmeter.cli.output import output_form
     from veilmeter.core.files import to_json
 
-    form = output_form(given.build(ListOptions))
-    attackers = {name: attacker for name, attacker in ATTACKERS.items() if name != BASELINE}
+    options = given.build(ListOptions)
+    form = output_form(options)
+    own = {name: ATTACKERS[name] for name in map(attacker_name, options.attackers)}
+    attackers = {name: attacker for name, attacker in {**dict(ATTACKERS.items()), **own}.items() if name != BASELINE}
     if form == "json":
         print(to_json({name: attacker.to_json() for name, attacker in attackers.items()}))
         return

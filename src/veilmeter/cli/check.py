@@ -71,6 +71,8 @@ def command(given: Given) -> None:
         _print(results)
     if not all(checked.usable for _, checked in results):
         raise typer.Exit(Exit.WRONG_INPUT)
+    if any(checked.is_broken for _, checked in results):
+        raise typer.Exit(Exit.LEFT_OUT)
 
 
 def _kind(path: Path) -> str | None:
@@ -113,6 +115,7 @@ def _print(results) -> None:  # type: ignore[no-untyped-def]
 
     for path, checked in results:
         verdict = "fine" if not checked.problems else "can be used" if checked.usable else "can't be used as it is"
+        verdict += " without the recordings marked !" if checked.usable and checked.is_broken else ""
         print(f"{clean(str(path))}: {checked.kind}{', ' + checked.summary if checked.summary else ''}: {verdict}")
         for problem in checked.problems:
             print(f"  {'!' if problem.fatal else '-'} {clean(_describe(problem, path))}")

@@ -7,13 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.cli.command import Given
+from veilmeter.cli.command import Given, Lists
 from veilmeter.cli.shared_options import NO_KEY, typesetting
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, Reference, warning
 from veilmeter.core.option_groups import Figures, OutputForms
-from veilmeter.core.options import Condition, declare, options_of
+from veilmeter.core.options import Condition, declare, options_of, place_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from veilmeter.core.estimate import Estimate
     from veilmeter.data.scores import Scores
 
+
+class FilesAndLists(Lists):
+    """`--measures eer mine.py:overlap scores.txt` names two measures and a file."""
+
+    def is_argument(self, word: str) -> bool:
+        return word == "-" or Path(word).is_file()
+
+
+COMMAND_CLASS = FilesAndLists
 SCORES, SETS = "Reading", "More than one score file"
 PER_SPEAKER_RESAMPLES = 200  # at most: there are as many intervals as speakers
 
@@ -60,6 +69,10 @@ class WholeOptions(Figures):
     calibration_trials: Path | None = declare(
         None, help="Trial key of the second run.", metavar="KEY2", group=SETS, path=True, default_text="the same key",
         example="other-key",
+    )  # fmt: skip
+    measures: tuple[str, ...] = declare(
+        (), help="Measures by name, or file.py:name for your own.", metavar="NAME", default_text="all", path=place_code,
+        example="eer",
     )  # fmt: skip
     eer_method: str = option_groups.eer_method()
     per_speaker: bool = declare(False, help="Show ZEBRA and EER of each enrolled speaker.", example=True)
@@ -127,6 +140,8 @@ def command(given: Given) -> None:
 
         veilmeter measure --original oo --mixed op --protected pp --trials trials
 
+        veilmeter measure scores --trials trials --measures eer mine.py:overlap
+
         veilmeter measure run1 --trials trials --calibrate-on run2 --json
     """
     from contextlib import closing
@@ -156,6 +171,8 @@ def command(given: Given) -> None:
             raise InputError(f"{single[0]} is about one score file, not {len(files)}", fix="give one, or leave it out")
         _measure_files(files, options, form, given)
         return
+    if options.measures and options.figures is not None:
+        raise InputError("--figures draws the measures of all kinds", fix="leave out --measures, or --figures")
     if options.calibration_trials is not None and options.calibrate_on is None:
         raise InputError("--calibration-trials without --calibrate-on", fix="give the scores of the second run too")
 
@@ -177,7 +194,7 @@ def command(given: Given) -> None:
     data = read(main, options.trials, "scores")
     drawn: dict[str, Any] = {"intervals": options.intervals, "resamples": options.resamples, "seed": options.seed}
     with closing(open_engine(options.jobs, options.cluster)) as engine:
-        measured, problems = measure_with_problems(data, eer_method=options.eer_method, engine=engine, **drawn)
+        measured, problems = measure_with_problems(data, **_how(options), engine=engine, **drawn)
         estimates: dict[str, Any] = dict(measured)
         if options.calibrate_on is not None:
             from veilmeter.metrics.scores.score_sets import cross_calibration
@@ -242,6 +259,17 @@ OF_ONE_FILE = (
 IN_ONE_TABLE = ("eer", "min_cllr", "d_ece", "l_w")
 
 
+def _how(options: ScoreOptions) -> dict[str, Any]:
+    """The measures that are asked for, and the method of the EER."""
+    from veilmeter.metrics.measure import MEASURES
+
+    found = [MEASURES.find(name) for name in options.measures]
+    for entry in found:
+        if entry.kind != "scores":
+            raise InputError(f"{entry.name} is not a measure of scores", fix="`assess --measures` takes it")
+    return {"eer_method": options.eer_method, "measures": [MEASURES.family(entry.name) for entry in found] or None}
+
+
 def _reading(options: ScoreOptions) -> dict[str, Any]:
     names = ("layout", "utt2spk", "only_common", "columns")
     return {name: getattr(options, name) for name in names}
@@ -285,7 +313,7 @@ def _measure_files(files: Sequence[Path], options: ScoreOptions, form: Form, giv
         for name, path in zip(names, files, strict=True):
             data, remarks = read_with_findings(path, options.trials, **_reading(options))
             measured, problems = measure_with_problems(
-                data, eer_method=options.eer_method, engine=engine, intervals=options.intervals,
+                data, **_how(options), engine=engine, intervals=options.intervals,
                 resamples=options.resamples, seed=options.seed,
             )  # fmt: skip
             inputs[name] = _input(path, options.trials, data)
@@ -299,13 +327,15 @@ def _measure_files(files: Sequence[Path], options: ScoreOptions, form: Form, giv
     if form is not Form.TABLE:
         emit(page, form)
         return
-    head = ["file", *(estimates[key][0].label for key in IN_ONE_TABLE)]
+    shown = list(estimates) if options.measures else list(IN_ONE_TABLE)
+    head = ["file", *(estimates[key][0].label for key in shown)]
     rows = []
     for number, name in enumerate(names):
-        points = [estimates[key][number] for key in IN_ONE_TABLE]
+        points = [estimates[key][number] for key in shown]
         cells = [f"{point.format_value()} {point.format_interval()}".strip() for point in points]
         rows.append([(cell, False) for cell in (name, *cells)])
-    notes = [f"EER: {options.eer_method}. --json, --csv and --markdown give every measure."]
+    method = [f"EER: {options.eer_method}."] if "eer" in shown else []
+    notes = [" ".join([*method, *([] if options.measures else ["--json, --csv and --markdown give every measure."])])]
     print_rows(head, rows, [*(f"! {sentence(finding)}" for finding in warnings), *notes, *signature_lines(page)])
 
 

@@ -79,6 +79,7 @@ def command(given: Given) -> None:
         veilmeter singling-out --enroll xvect_enrolls --test xvect_trials_anon --rule balanced --attribute gender
     """
     from veilmeter.cli.output import Page, emit, output_form
+    from veilmeter.data.matching import refuse_one_speaker
     from veilmeter.metrics.legal.conversations import per_speaker_estimates, speakers_by_length
     from veilmeter.metrics.legal.one_minus_eer import one_minus_eer
     from veilmeter.metrics.legal.singling_out import CONVERSATIONS, count_isolations
@@ -89,6 +90,7 @@ def command(given: Given) -> None:
     label = curve_label(given, options)
     wanted, lengths = sorted(set(options.speakers)), sorted(set(options.lengths))
     people, tested, inputs, warnings = read_attacker_vectors(options)
+    refuse_one_speaker(tested.speakers, options.test)
     steps, remarks = _steps(speakers_by_length(tested, lengths), wanted, options.test)
     warnings += remarks
     curves: dict[str, list[Estimate]] = {}

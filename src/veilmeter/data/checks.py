@@ -29,16 +29,22 @@ CORPUS_CHECKER = "veilmeter.speech.check_corpus"  # by name: it reads audio, whi
 @dataclass(frozen=True, slots=True)
 class Checked:
     """What an input is (`kind`: "score file", "corpus"...), what is in it in a few words, its problems, and, for the
-    JSON, what is in it in numbers."""
+    JSON, what is in it in numbers. Of a corpus, `rest` recordings can be used: every command leaves the others out."""
 
     kind: str
     summary: str
     problems: Sequence[Problem] = field(default_factory=tuple)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    rest: int = 0
 
     @property
     def usable(self) -> bool:
-        return not any(problem.fatal for problem in self.problems)
+        return bool(self.rest) or not self.is_broken
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether something of it can't be used."""
+        return any(problem.fatal for problem in self.problems)
 
 
 def check(path: str | Path) -> Checked:

@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, Reference, warning
@@ -168,6 +169,17 @@ class Partners:
     partner: Mapping[str, str]
     disputed: tuple[str, ...]
     ids: tuple[Finding, ...]
+
+
+def refuse_one_speaker(speakers: Sequence[str] | Strings, source: str | Path | None = None) -> None:
+    """Refuse speech of one person: there is nobody to be distinguished from."""
+    people = set(speakers)
+    if len(people) == 1:
+        raise InputError(
+            f"there is only one speaker, {next(iter(people))!r}: nobody could be mistaken for anybody",
+            path=source or None,
+            fix="give recordings of two or more people, or say who speaks (veilmeter check shows how it is read)",
+        )
 
 
 def find_partners(

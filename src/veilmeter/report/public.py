@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from veilmeter.anonymizers.base import ANONYMIZERS
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.statements import read_statements
 from veilmeter.core.errors import InputError
@@ -368,17 +367,20 @@ def _input(entry: Input) -> Input:
     return replace(entry, path="", variant=None, details={**_figures(entry.details), **_anonymizer(entry.details)})
 
 
+_PLAIN_NAME = re.compile(r"\w[\w .+-]{0,59}")
+
+
 def _anonymizer(details: Mapping[str, Any]) -> dict[str, Any]:
-    """A system that veilmeter knows, with its version and the parameters that are figures; others may be paths or
-    command lines, and are named by --system-name."""
-    name = details.get("anonymizer")
-    if name not in ANONYMIZERS or name == "command":
+    """A system by its name and version, with the parameters that are figures. What may be a path or a command line is
+    left out: such a system is named by --system-name."""
+    name, version = (str(details.get(key) or "") for key in ("anonymizer", "anonymizer_version"))
+    if name == "command" or not _PLAIN_NAME.fullmatch(name):
         return {}
     parameters = details.get("anonymizer_parameters")
     given = _figures(parameters) if isinstance(parameters, Mapping) else {}
     return {
         "anonymizer": name,
-        "anonymizer_version": str(details.get("anonymizer_version", "")),
+        "anonymizer_version": version if _PLAIN_NAME.fullmatch(version) else "",
         "anonymizer_parameters": given,
     }
 

@@ -61,7 +61,7 @@ def check(
     facts = describe(corpus, heard, problems)
     if not usable:
         return Checked("corpus", f"{corpus.layout} layout, nothing usable", group_problems(problems), facts)
-    return Checked("corpus", _summary(facts), group_problems(problems), facts)
+    return Checked("corpus", _summary(facts), group_problems(problems), facts, rest=len(usable))
 
 
 def remarks(corpus: Corpus, heard: list[Heard]) -> list[Problem]:

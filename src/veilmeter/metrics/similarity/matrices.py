@@ -273,7 +273,7 @@ def _number_speakers(speakers: Sequence[str] | NDArray[np.object_]) -> tuple[tup
     code = np.fromiter((codes.setdefault(s, len(codes)) for s in speakers), np.int64, len(speakers))
     sizes = np.bincount(code)
     if len(sizes) < 2:
-        raise InputError("similarity matrices need at least two speakers")
+        raise InputError("there is only one speaker: similarity matrices need at least two")
     if sizes.min() < 2:
         alone = [name for name, number in codes.items() if sizes[number] < 2]
         raise InputError(

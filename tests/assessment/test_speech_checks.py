@@ -1,4 +1,4 @@
-"""Languages in an assessment: asked for early, refused early, and the extractor checked in each."""
+"""What is asked and refused before anything is computed, and the extractor's check in each language."""
 
 from __future__ import annotations
 
@@ -108,3 +108,18 @@ def test_a_language_that_the_recognizer_does_not_know_is_refused_early(corpus: P
     with pytest.raises(InputError, match="not 'tlh'"):
         said(corpus, language="tlh")
     assert not said(corpus, language="DE")
+
+
+def test_one_speaker_is_refused_before_anything_is_computed(corpus: Path) -> None:
+    for speaker in "bc":
+        for path in (corpus / speaker).iterdir():
+            path.unlink()
+    with pytest.raises(InputError, match="there is only one speaker, 'a'"):
+        said(corpus)
+
+
+def test_one_speaker_among_vectors_is_refused() -> None:
+    speech = voices({"de": 1.0})
+    alone = speech.take(np.flatnonzero([speaker == "s00" for speaker in speech.speakers]))
+    with pytest.raises(InputError, match="there is only one speaker, 's00'"):
+        assess(alone, alone, jobs=1, **FAST)
