@@ -236,9 +236,11 @@ def test_a_plug_in_reaches_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
-@pytest.mark.parametrize("name", ["scores_to_zebra", "embeddings_to_comparison"])
+@pytest.mark.parametrize("name", ["scores_to_zebra", "embeddings_to_comparison", "audio_to_verdict"])
 def test_a_notebook_reaches_nobody(name: str, tmp_path: Path) -> None:
     pytest.importorskip("altair")
+    if name == "audio_to_verdict":
+        pytest.importorskip("espeakng_loader")
     notebook = json.loads((Path(__file__).parents[1] / "examples" / f"{name}.ipynb").read_text(encoding="utf-8"))
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     script = "\n".join(cells)

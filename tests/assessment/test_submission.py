@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import zipfile
 from pathlib import Path
@@ -128,6 +129,46 @@ def test_the_archive_has_official_and_own_figures_apart(place: Path) -> None:
     before = Path("out/result_for_submission_x.zip").read_bytes()
     write_archive("data", "_x", "out", "run")
     assert Path("out/result_for_submission_x.zip").read_bytes() == before
+
+
+@pytest.mark.parametrize("suffix", ["_*", "_**", "_/..", "_mine/", "_[", "_a b", "_\udce9", "_", "mine"])
+def test_a_suffix_that_no_folder_can_have(place: Path, suffix: str) -> None:
+    data = audible(trees.tree_2024(place), "_mcadams")
+    (place / "exp" / "asr").mkdir(parents=True)
+    words = (["challenge", "check", data], ["challenge", "zip", data, "--out", place / "sent"],
+             ["anonymize", "--vpc", data, "--jobs", "1"])  # fmt: skip
+    for command in words:
+        ran = run(*command, "--suffix", suffix)
+        assert isinstance(ran.exception, InputError), (ran.exception, ran.output)
+        assert "the suffix" in str(ran.exception)
+    assert not (place / "sent").exists()
+
+
+def test_files_that_are_none(place: Path) -> None:
+    """A pipe would keep the check waiting, and a device would fill the memory or the archive."""
+    data = audible(trees.tree_2024(place), "_mcadams")
+    first, second, third = sorted((data / "libri_test_trials_f_mcadams" / "wav").glob("*.wav"))[:3]
+    for path in (first, second, third):
+        path.unlink()
+    os.mkfifo(first)
+    second.symlink_to("/dev/zero")
+    third.symlink_to("nowhere")
+    (check,) = check_submission("data", "_mcadams", "2024")
+    (folder,) = [folder for folder in check.folders if folder.name == "libri_test_trials_f_mcadams"]
+    assert [p.what for p in folder.problems if p.kind == "unreadable"] == ["3 recordings can't be read as WAV"]
+    (place / "run").mkdir()
+
+    def make_endless(path: Path) -> None:
+        with open(path, "wb") as file:
+            file.truncate(1 << 40)
+
+    odd = {"pipe": os.mkfifo, "zero": lambda path: os.symlink("/dev/zero", path), "endless": make_endless}
+    for name, make in odd.items():
+        make(place / "run" / "emotions.csv")
+        with pytest.raises(InputError, match=r"not a regular file|too large"):
+            write_archive(data, "_mcadams", place / "sent", place / "run")
+        (place / "run" / "emotions.csv").unlink()
+        assert not list((place / "sent").iterdir()), name
 
 
 def test_anonymize_writes_the_folders_that_the_check_wants(place: Path) -> None:

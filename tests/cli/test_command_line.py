@@ -177,6 +177,14 @@ def test_streams_that_the_shell_closed(tmp_path: Path) -> None:
             assert done.returncode == code
 
 
+def test_arguments_that_are_no_text_are_refused_before_any_work(tmp_path: Path) -> None:
+    """Results are written as UTF-8: without this, an assessment would fail when it is done."""
+    done = subprocess.run([*PROGRAM, "report", tmp_path, "--out", b"caf\xe9.html"], capture_output=True, check=False)
+    assert done.returncode == Exit.WRONG_INPUT
+    assert done.stderr.startswith(b"error: an argument is not UTF-8 text: 'caf")
+    assert done.stderr.count(b"\n") == 1
+
+
 @pytest.mark.parametrize("words", [["similarity", "--original", "a.npz", "--anonymized", "a.npz"],
                                    ["linkability", "--enroll", "a.npz", "--test", "a.npz", "--per-speaker"],
                                    ["attackers"], ["assess", "--help-all"]])  # fmt: skip

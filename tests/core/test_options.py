@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -35,6 +35,7 @@ class Group(OptionSet):
 class Example(Group):
     source: tuple[str, ...] = declare(help="Source.", path=True)
     kind: str = declare("a", help="Kind.", choices=("a", "b"))
+    level: Literal["low", "raised", "high"] | None = declare(None, help="Level.", choices=("low", "raised"))
     share: float = declare(0.5, help="Share.", above=0, below=1)
     sizes: tuple[int, ...] = declare((), help="Sizes.", least=2, also=(0,))
     intervals: bool = declare(True, help="No intervals.")
@@ -59,6 +60,7 @@ def test_own_options_come_before_those_of_groups() -> None:
         ({"source": "x", "seed": -1}, r"seed must be at least 0 \(got -1\)"),
         ({"source": "x", "seed": True}, r"seed must be a whole number \(got True\)"),
         ({"source": "x", "kind": "c"}, r"kind: unknown value 'c' \(choose from a, b\)"),
+        ({"source": "x", "level": "high"}, r"level: unknown value 'high' \(choose from low, raised\)"),
         ({"source": "x", "share": 1}, r"share must be above 0 and below 1 \(got 1\)"),
         ({"source": "x", "sizes": [1]}, r"sizes must be at least 2 \(got 1\)"),
         ({"source": "x", "span": [1.0]}, "span must be 2 numbers"),

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import signal
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -155,6 +156,7 @@ def test_a_torch_file_that_is_no_plain_table_is_refused(tmp_path: Path) -> None:
     for tensor in (
         torch.eye(3).to_sparse(),
         torch.quantize_per_tensor(torch.eye(3), 0.1, 0, torch.quint8),
+        torch.ones(3, 3, device="meta"),
     ):
         torch.save(tensor, tmp_path / "speaker_vectors.pt")
         with pytest.raises(InputError):
@@ -163,3 +165,21 @@ def test_a_torch_file_that_is_no_plain_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "id2idx").write_text("u " + "9" * 5000 + "\n")
     with pytest.raises(InputError, match="not an index"):
         read_embeddings(tmp_path)
+
+
+def test_an_npy_file_of_an_impossible_shape(tmp_path: Path) -> None:
+    head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (999999999999, 999999999)}\n"
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+    (tmp_path / "x.txt").write_text("u\n")
+    with warnings.catch_warnings(action="error"), pytest.raises(InputError, match="corrupt npy file"):
+        read_embeddings(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.txt"])
+def test_a_table_of_a_terabyte_and_its_list(name: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
+    (tmp_path / "x.txt").write_text("a\nb\n")
+    with open(tmp_path / name, "r+b") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(InputError, match="too large"):
+        read_embeddings(tmp_path / "x.npy")

@@ -226,6 +226,15 @@ def test_the_level_may_be_limited(level: Level, most: Level | None, passes: bool
     assert ("linking" in words) is (level != "low")
 
 
+@pytest.mark.parametrize("level", ["high", "unknown", "nothing", ""])
+def test_a_limit_that_would_stop_nothing_is_refused(level: str, tmp_path: Path) -> None:
+    write_results(tmp_path, sample())
+    result = CliRunner().invoke(app, ["gate", str(tmp_path), "--max-level", level])
+    assert isinstance(result.exception, InputError), result.output
+    with pytest.raises(InputError, match=f"max_level: unknown value '{level}'"):
+        check_gate(sample(), [], max_level=level)  # type: ignore[arg-type]
+
+
 def test_the_scope_names_the_part_that_decides() -> None:
     estimates = Estimates([Estimate(name="deid", value=99.0, unit="percent")])
     results = replace(results_with(), parts={"similarity": Part(name="similarity", estimates=estimates)})

@@ -44,7 +44,7 @@ from veilmeter.anonymizers.manifest import (
 )
 from veilmeter.anonymizers.treatment import NOT_ANONYMIZED, Treated, Treatment, file_hash, is_refused_unheard
 from veilmeter.core.engine import Engine, Here, Progress
-from veilmeter.core.errors import InputError, Problem, VeilmeterError
+from veilmeter.core.errors import InputError, Problem, VeilmeterError, foreign_errors
 from veilmeter.core.files import Journal, make_folder, only_one, plain
 from veilmeter.core.user_code import files_to_load, version_of
 from veilmeter.data.corpus import Corpus, Utterance, file_name
@@ -62,7 +62,8 @@ def plan(
     for utterance in corpus:
         parameters, refusal = {}, ""
         try:
-            parameters = plain(anonymizer.parameters(utterance))
+            with foreign_errors(f"{name} failed"):
+                parameters = dict(plain(anonymizer.parameters(utterance)))
         except InputError as error:
             refusal = error.what
         pseudo = parameters.get("pseudo_speaker")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.errors import InputError
+from veilmeter.core.errors import InputError, foreign_errors
 from veilmeter.core.registry import Registry
 from veilmeter.core.user_code import GIVEN, load_object, note_origin, source_version, spec_of
 
@@ -244,7 +244,8 @@ def load_anonymizer(
         signature.bind(**given)
     except TypeError as error:
         raise InputError(f"{system}: {error}", fix=f"its options are {', '.join(known)}") from None
-    anonymizer = make(**given)
+    with foreign_errors(f"{system} can't be made"):
+        anonymizer = make(**given)
     if not isinstance(anonymizer, Anonymizer):
         raise InputError(
             f"{system} gives a {type(anonymizer).__name__}, not an anonymizer",

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from veilmeter.anonymizers.base import Anonymizer, Batches, ByBlocks, Output, Samples
 from veilmeter.anonymizers.manifest import NO_EFFORT, Effort, Entry, Item, ProcessorClock
-from veilmeter.core.errors import InputError, Problem, VeilmeterError
+from veilmeter.core.errors import InputError, Problem, Stopped, VeilmeterError, describe_error
 from veilmeter.core.files import as_veilmeter_error, sha256
 from veilmeter.core.user_code import load_files
 from veilmeter.data.corpus import Utterance
@@ -376,10 +376,10 @@ class Treatment:
                     yield self._output(anonymizer.name, source, anonymizer.anonymize(source.take(), parameters))
             except InputError as error:
                 yield error
-            except (VeilmeterError, MemoryError):
+            except (VeilmeterError, MemoryError, KeyboardInterrupt, GeneratorExit, Stopped):
                 raise
-            except Exception as error:  # an untrusted system: one utterance fails, not the run
-                yield InputError(f"{anonymizer.name} failed: {type(error).__name__}: {error}")
+            except BaseException as error:  # an untrusted system: one utterance fails, not the run
+                yield InputError(f"{anonymizer.name} failed: {describe_error(error)}")
 
     def _output(self, name: str, source: SourceAudio, result: Samples | Output) -> OutputAudio:
         """A system's output, returned at once."""

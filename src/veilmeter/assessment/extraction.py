@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine, Progress, Say
-from veilmeter.core.errors import InputError, Problem, VeilmeterError
+from veilmeter.core.errors import InputError, Problem, Stopped, VeilmeterError
 from veilmeter.core.files import BROKEN_ARCHIVE, LARGEST_LIST, make_folder, only_one, open_input, whole_file
 from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus, Stretch, Utterance
@@ -226,7 +226,9 @@ class Segments:
                 vectors = embed_pieces(extractor, list(cut(samples, self.seconds)))
             except AudioError:
                 pass  # named by the caller
-            except Exception:  # a model's own trouble with one recording must not end the run
+            except (KeyboardInterrupt, Stopped):
+                raise
+            except BaseException:  # a model's own trouble with one recording must not end the run
                 vectors = []
             good = [vector for vector in vectors if np.isfinite(vector).all() and vector.any()]
             vectors_by_file.append(np.stack(good) if good else np.zeros((0, extractor.dimension), np.float32))

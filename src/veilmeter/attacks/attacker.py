@@ -17,6 +17,7 @@ import importlib
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.attacks.material import Desk, Floats, Material, NotPossibleError, Rows
-from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError, foreign_errors
 from veilmeter.core.findings import Finding, as_findings, text_finding, warning
 from veilmeter.core.intervals import LEVEL, cluster_interval
 from veilmeter.core.registry import Registry
@@ -316,16 +317,12 @@ class AttackScoring:
     def _perform(self, material: Material) -> AttackScores:
         """The attacker's scores; an error in another package's attacker, or vectors that hold nothing to compute with,
         ends this attacker alone."""
+        is_ours = type(self.attacker).__module__.startswith("veilmeter.")
         try:
-            return perform(self.attacker, material)
-        except VeilmeterError:
-            raise
+            with nullcontext() if is_ours else foreign_errors(f"the attacker {self.attacker.name} failed"):
+                return perform(self.attacker, material)
         except np.linalg.LinAlgError as error:
             raise InputError(f"the vectors do not allow it ({error})") from error
-        except Exception as error:
-            if type(self.attacker).__module__.startswith("veilmeter."):
-                raise
-            raise InputError(f"the attacker {self.attacker.name} failed: {type(error).__name__}: {error}") from error
 
 
 def _own_attackers() -> dict[str, str | Attacker]:
@@ -401,11 +398,8 @@ def _admit(given: str | Attacker | type[Attacker]) -> Attacker:
     if isinstance(given, str):
         found, label = load_object(given, "attacker")[0], given
     if isinstance(found, type) and issubclass(found, Attacker):
-        kind = found
-        try:
-            found = kind()
-        except TypeError as error:
-            raise InputError(f"the attacker {kind.__name__} can't be made: {error}") from None
+        with foreign_errors(f"the attacker {found.__name__} can't be made"):
+            found = found()
     if not isinstance(found, Attacker):
         raise InputError(
             f"{label} is not an attacker: it is a {type(found).__name__}", fix="derive it from ScoringAttacker"

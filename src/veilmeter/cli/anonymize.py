@@ -199,15 +199,16 @@ def _anonymize_challenge(
     them, and a wav.scp relative to where these run."""
     from dataclasses import replace
 
-    from veilmeter.assessment.challenge.submission import find_originals
+    from veilmeter.assessment.challenge.submission import check_suffix, find_originals
     from veilmeter.cli.shared_options import exit_if_left_out, print_outcome
     from veilmeter.core.files import write_text
     from veilmeter.data.formats.vpc import read_folders
 
     given.refuse(["corpus", "out"], "--vpc names both", fix="leave it out")
     given.refuse(["layout", "part", "columns", "channel", "manifest"], "--vpc finds it", fix="leave it out")
-    if not (options.suffix or "").startswith("_") or len(options.suffix or "") < 2:
+    if not options.suffix:
         raise InputError("--suffix names the anonymized folders", fix="give one with its underscore, such as _mine")
+    check_suffix(options.suffix)
     if "format" in given and options.format != "wav":
         raise InputError("the challenge's tools read WAV only", fix="leave out --format")
     options = replace(options, format="wav")

@@ -14,7 +14,7 @@ from veilmeter.cli.shared_options import run
 from veilmeter.cli.terminal import Exit
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.findings import Finding, Level
+from veilmeter.core.findings import PASSING_LEVELS, Finding, Level
 from veilmeter.core.option_groups import OUTPUT
 from veilmeter.core.options import OptionSet, declare
 
@@ -55,7 +55,7 @@ class GateOptions(OptionSet):
     )
     max_level: Level | None = declare(
         None, help="Highest level of risk that passes: low or raised; an unknown one fails.", metavar="LEVEL",
-        choices=("low", "raised"), example="raised",
+        choices=PASSING_LEVELS, example="raised",
     )  # fmt: skip
     even_if_doubted: bool = declare(False, help="Check the limits only, even if self-checks failed.", example=True)
     resamples: int = declare(

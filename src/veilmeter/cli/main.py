@@ -18,7 +18,7 @@ import typer
 from veilmeter._version import __version__
 from veilmeter.cli.command import CommaCommand, CommandGroup, Given, group_text
 from veilmeter.cli.terminal import Exit, output_is_closed, prepare_streams
-from veilmeter.core.errors import VeilmeterError, explain_import_error
+from veilmeter.core.errors import VeilmeterError, describe_error, explain_import_error
 from veilmeter.core.files import as_veilmeter_error
 from veilmeter.core.options import Option, all_options
 from veilmeter.core.processes import raise_on_signal
@@ -143,6 +143,7 @@ def main() -> None:
         if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             raise_on_signal(number, KeyboardInterrupt)
     prepare_streams()
+    _refuse_bytes(sys.argv[1:])
     try:
         app(prog_name="veilmeter")
     except VeilmeterError as error:
@@ -166,8 +167,19 @@ def main() -> None:
         if isinstance(error, BrokenPipeError) and output_is_closed():
             raise SystemExit(Exit.PIPE_CLOSED) from None
         _wrong(str(as_veilmeter_error(error, error.filename or "a file")))
+    except MemoryError:
+        _wrong("there is not enough memory for this (use fewer --jobs, a smaller input or a larger machine)")
     except Exception as error:
         _our_mistake(error)
+
+
+def _refuse_bytes(words: list[str]) -> None:
+    """Names go into JSON, tables and pages, which are UTF-8: better refused now than when the results are written."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            _wrong(f"an argument is not UTF-8 text: {word.encode('utf-8', 'replace').decode()!r} (rename the file)")
 
 
 def _leave_at_once() -> NoReturn:
@@ -182,7 +194,8 @@ def _leave_at_once() -> NoReturn:
 def _flush() -> None:
     """Write the rest of the output here, as Python would complain about a closed pipe when it ends."""
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:  # a plug-in may have taken it away
+            sys.stdout.flush()
     except BrokenPipeError:
         if output_is_closed():
             raise SystemExit(Exit.PIPE_CLOSED) from None
@@ -197,7 +210,7 @@ def _our_mistake(error: Exception) -> NoReturn:
     if os.environ.get("VEILMETER_DEBUG"):
         raise error
     print(
-        f"error: something went wrong inside veilmeter: {type(error).__name__}: {_printable(str(error))}\n"
+        f"error: something went wrong inside veilmeter: {_printable(describe_error(error))}\n"
         "This is a mistake of ours. Please report it with what VEILMETER_DEBUG=1 and the same command print.",
         file=sys.stderr,
     )

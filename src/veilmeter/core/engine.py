@@ -22,7 +22,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, Protocol, TypeVar, cast
 
 from veilmeter.core.devices import chosen_device, is_gpu_used
-from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError, Stopped, VeilmeterError
 from veilmeter.core.processes import raise_on_signal
 
 Item = TypeVar("Item")
@@ -228,9 +228,9 @@ def _prepare_worker() -> None:
         threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
 
 
-def _stop_once() -> SystemExit:
+def _stop_once() -> Stopped:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second signal must not disturb the clearing up
-    return SystemExit(128 + signal.SIGTERM)
+    return Stopped(128 + signal.SIGTERM)
 
 
 def _leave_with(parent: Any) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -69,6 +70,42 @@ class MissingExtra(VeilmeterError):
     >>> print(missing_extra("soundfile", "audio"))
     soundfile is needed for this and is not installed (run: pip install 'veilmeter[audio]')
     """
+
+
+class Stopped(SystemExit):
+    """A worker was asked to stop. Unlike the `sys.exit` of user-supplied code, this always ends the process."""
+
+
+def describe_error(error: BaseException) -> str:
+    """The type and the text of what user-supplied code or a library raised; even its text may fail.
+
+    >>> describe_error(ValueError("no vector")), describe_error(SystemExit())
+    ('ValueError: no vector', 'SystemExit')
+    """
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@contextmanager
+def foreign_errors(what: str) -> Iterator[None]:
+    """Turn whatever user-supplied code raises into one line, `sys.exit` included: a plug-in must not decide about the
+    exit code of a run. Our own errors and requests to stop pass.
+
+    >>> with foreign_errors("the measure 'm' failed"):
+    ...     raise SystemExit(0)
+    Traceback (most recent call last):
+        ...
+    veilmeter.core.errors.InputError: the measure 'm' failed: SystemExit: 0
+    """
+    try:
+        yield
+    except (VeilmeterError, KeyboardInterrupt, GeneratorExit, Stopped):
+        raise
+    except BaseException as error:
+        raise InputError(f"{what}: {describe_error(error)}") from error
 
 
 def missing_extra(library: str, extra: str) -> MissingExtra:

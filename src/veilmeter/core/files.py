@@ -27,7 +27,8 @@ from veilmeter.core.errors import InputError, MissingInput, VeilmeterError
 PRIVATE_FILE = 0o600
 # All that Python's zip reader and NumPy raise on archives that are damaged, encrypted or made up.
 BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError, RuntimeError, ValueError, KeyError,
-                  TypeError, AttributeError, IndexError, SyntaxError, TokenError, MemoryError)  # fmt: skip
+                  TypeError, AttributeError, IndexError, SyntaxError, TokenError, MemoryError,
+                  OverflowError)  # fmt: skip
 PRIVATE_FOLDER = 0o700
 INDENTED = 4  # levels of a JSON file that are laid out on lines of their own
 LARGEST_INPUT = 1 << 28  # bytes of a text or JSON file that is read as a whole

@@ -30,6 +30,7 @@ from typing import Literal
 from veilmeter.core.estimate import Estimate
 
 Level = Literal["low", "raised", "high", "unknown"]  # of a risk
+PASSING_LEVELS: tuple[Level, ...] = ("low", "raised")  # that a gate may allow: with "high" it would stop nothing
 Direction = Literal["overestimated", "underestimated", "either"]  # how privacy may be misjudged
 Severity = Literal["information", "warning", "problem"]
 

@@ -153,6 +153,8 @@ def _bind(field: dataclasses.Field[Any], hint: Any) -> Option:
     if get_origin(hint) is tuple:
         item, *rest = get_args(hint)
         is_list, count = rest == [Ellipsis], None if rest == [Ellipsis] else 1 + len(rest)
+    elif get_origin(hint) is Literal:
+        item = str
     elif get_origin(hint) is not None:
         item = dict
     return dataclasses.replace(declared, name=field.name, default=default, item=item, is_list=is_list, count=count)

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
-from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError, foreign_errors
 
 Thing = TypeVar("Thing")
 
@@ -114,14 +114,8 @@ class Registry(Generic[Thing]):
             return thing
         for entry in find_entry_points(self.group):
             if entry.name == name:
-                try:
+                with foreign_errors(f"the {self.kind} {name!r} of {entry.value} can't be loaded"):
                     loaded = entry.load()
-                except VeilmeterError:
-                    raise
-                except Exception as error:  # an untrusted module may raise anything
-                    raise InputError(
-                        f"the {self.kind} {name!r} of {entry.value} can't be loaded: {type(error).__name__}: {error}"
-                    ) from None
                 return self._check(name, loaded)
         choices = ", ".join([*self.names, *self._forms])
         near = difflib.get_close_matches(name, self.names, 1)

@@ -22,7 +22,7 @@ from types import CodeType, ModuleType
 from typing import Any
 from weakref import ref
 
-from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError, foreign_errors
 from veilmeter.core.files import check_input
 
 INSTALLED = frozenset({"site-packages", "dist-packages"})  # what lies there changes with its version, not by editing
@@ -290,22 +290,19 @@ def load_files(files: tuple[str, ...]) -> None:
 
 def _module(name: str, spec: str, kind: str) -> ModuleType:
     """An untrusted module may raise anything while it is imported."""
-    try:
-        if name.endswith(".py"):
-            return _module_of_file(Path(name), kind)
-        # A module beside the user's work is found too, after everything that is installed.
-        if (here := os.getcwd()) not in sys.path:
-            sys.path.append(here)
-        return _as_its_file_is(importlib.import_module(name))
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"{kind} {spec} can't be imported: no module {error.name!r}",
-            fix="install what is missing, or put its folder on PYTHONPATH",
-        ) from None
-    except VeilmeterError:
-        raise
-    except Exception as error:
-        raise InputError(f"{kind} {spec} can't be imported: {type(error).__name__}: {error}") from None
+    with foreign_errors(f"{kind} {spec} can't be imported"):
+        try:
+            if name.endswith(".py"):
+                return _module_of_file(Path(name), kind)
+            # A module beside the user's work is found too, after everything that is installed.
+            if (here := os.getcwd()) not in sys.path:
+                sys.path.append(here)
+            return _as_its_file_is(importlib.import_module(name))
+        except ModuleNotFoundError as error:
+            raise InputError(
+                f"{kind} {spec} can't be imported: no module {error.name!r}",
+                fix="install what is missing, or put its folder on PYTHONPATH",
+            ) from None
 
 
 def _module_of_file(path: Path, kind: str) -> ModuleType:

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError, VeilmeterError, foreign_errors
 from veilmeter.core.estimate import Estimate, Estimates, Private
 from veilmeter.core.intervals import LEVEL, cluster_interval
 from veilmeter.core.registry import Registry, find_entry_points
@@ -423,7 +423,7 @@ def compute_estimates(measure: Measure, *material: Any) -> Estimates:
     """The estimates of a measure of scores or embeddings, checked: its own ones, and nothing else."""
     given = _call(measure, *material)
     if isinstance(given, int | float) and not isinstance(given, bool):
-        given = measure.estimate(float(given))
+        given = measure.estimate(_as_float(measure, given))
     points = Estimates([given]) if isinstance(given, Estimate) else given
     if not isinstance(points, Estimates):
         raise InputError(
@@ -438,9 +438,14 @@ def compute_estimates(measure: Measure, *material: Any) -> Estimates:
 
 def compute_on_recording(measure: Measure, original: ArrayLike, anonymized: ArrayLike, rate: int) -> float:
     """The value of a measure of recordings for one recording before and after."""
-    given = _call(measure, original, anonymized, rate)
+    return _as_float(measure, _call(measure, original, anonymized, rate))
+
+
+def _as_float(measure: Measure, given: Any) -> float:
     try:
         return float(given)
+    except OverflowError:
+        raise InputError(f"the measure {measure.name!r} gave a number that is too large") from None
     except (TypeError, ValueError):
         raise InputError(
             f"the measure {measure.name!r} gave a {type(given).__name__}", fix="it must give a number per recording"
@@ -465,12 +470,8 @@ def mean_over_recordings(
 
 def _call(measure: Measure, *material: Any) -> Any:
     assert callable(measure.compute)
-    try:
+    with foreign_errors(f"the measure {measure.name!r} failed"):
         return measure.compute(*material)
-    except VeilmeterError:
-        raise
-    except Exception as error:  # foreign code may raise anything
-        raise InputError(f"the measure {measure.name!r} failed: {type(error).__name__}: {error}") from error
 
 
 MEASURES = MeasureRegistry()

@@ -12,7 +12,8 @@ from typing import Any
 from veilmeter.attacks.attacker import default_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
-from veilmeter.core.findings import Finding, Level, Reference, group_references
+from veilmeter.core.findings import PASSING_LEVELS, Finding, Level, Reference, group_references
+from veilmeter.core.options import refuse_unknown
 from veilmeter.metrics.measure import better_direction
 from veilmeter.results.compare import ComparedFigure, Comparison, compare
 from veilmeter.results.eer_methods import with_eer_method
@@ -271,6 +272,8 @@ def check_gate(
     A limit is held against everybody together and against every group that the run has figures of, whichever is worst;
     with `by` it is held against each group of these attributes by itself as well, and must be known within each.
     """
+    if max_level is not None:
+        refuse_unknown("max_level", str(max_level), PASSING_LEVELS)
     if results.pending:
         raise InputError(
             "these results are preliminary: not everything has been measured yet",

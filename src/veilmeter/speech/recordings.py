@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine, Progress
-from veilmeter.core.errors import InputError, Problem, VeilmeterError, refuse
+from veilmeter.core.errors import InputError, Problem, Stopped, VeilmeterError, describe_error, refuse
 from veilmeter.data.corpus import WHOLE, Corpus, Stretch, Utterance
 from veilmeter.speech.audio import REMEDIES, AudioError, RecordingStream, is_silent, read_recording
 
@@ -126,8 +126,10 @@ def examine(
         return Examined(record, model(recording.samples))
     except AudioError as error:
         return Examined(replace(blank, kind=error.kind, what=str(error.what)))
-    except Exception as error:  # a model's own trouble with one recording must not end the run
-        text = error.what if isinstance(error, VeilmeterError) else f"{type(error).__name__}: {error}"
+    except (KeyboardInterrupt, Stopped):
+        raise
+    except BaseException as error:  # a model's own trouble with one recording must not end the run
+        text = error.what if isinstance(error, VeilmeterError) else describe_error(error)
         return Examined(replace(blank, kind=failure, what=text[:500]))
 
 

@@ -7,13 +7,15 @@ found here, before they run.
 
 from __future__ import annotations
 
+import re
+import shutil
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
-from veilmeter.core.files import whole_file
+from veilmeter.core.files import open_input, whole_file
 from veilmeter.data.formats.kaldi_data import read_table
 from veilmeter.data.formats.vpc import DataFolder, data_folders, parse, read_trial_list
 
@@ -127,10 +129,7 @@ def check_submission(data: str | Path, suffix: str, year: str, track: str | None
     veilmeter.core.errors.InputError: the suffix 'mine' has no underscore in front (write _mine)
     """
     root = Path(data)
-    if not suffix.startswith("_") or len(suffix) < 2:
-        raise InputError(
-            f"the suffix {suffix!r} has no underscore in front", fix=f"write _{suffix.strip('_') or 'name'}"
-        )
+    check_suffix(suffix)
     if (root / "data").is_dir() and not any(parse(path) for path in root.iterdir() if path.is_dir()):
         root = root / "data"
     tracks = [known for known in TRACKS if known.year == year and track in (None, known.name)]
@@ -145,6 +144,22 @@ def check_submission(data: str | Path, suffix: str, year: str, track: str | None
             fix=f"there are {', '.join(there)}" if there else f"a copy is called <folder>{suffix}",
         )
     return tuple(_check_track(root, suffix, known) for known in (tracks if track else begun))
+
+
+def check_suffix(suffix: str) -> None:
+    """The suffix becomes part of names of folders and files, so that it must be one.
+
+    >>> check_suffix("_../x")
+    Traceback (most recent call last):
+        ...
+    veilmeter.core.errors.InputError: the suffix '_../x' can't be part of a folder's name (use letters, digits, . + - _)
+    """
+    if not suffix.startswith("_") or len(suffix) < 2:
+        raise InputError(
+            f"the suffix {suffix!r} has no underscore in front", fix=f"write _{suffix.strip('_') or 'name'}"
+        )
+    if not re.fullmatch(r"[\w.+-]+", suffix):
+        raise InputError(f"the suffix {suffix!r} can't be part of a folder's name", fix="use letters, digits, . + - _")
 
 
 def _check_track(root: Path, suffix: str, track: Track) -> SubmissionCheck:
@@ -215,10 +230,13 @@ def _check_sound(paths: Sequence[Path]) -> tuple[tuple[int, ...], list[Problem]]
     found: dict[str, list[Path]] = {"empty": [], "unreadable": [], "stereo": []}
     by_rate: dict[int, list[Path]] = {}
     for path in paths:
+        is_empty = False
         try:
+            with open_input(path) as handle:  # a pipe would wait for a writer
+                is_empty = not handle.read(1)
             about = soundfile.info(str(path))
-        except (OSError, RuntimeError):
-            found["empty" if path.stat().st_size == 0 else "unreadable"].append(path)
+        except (InputError, OSError, RuntimeError):
+            found["empty" if is_empty else "unreadable"].append(path)
             continue
         by_rate.setdefault(int(about.samplerate), []).append(path)
         if about.frames == 0:
@@ -332,6 +350,7 @@ def write_archive(data: str | Path, suffix: str, out: str | Path, run: str | Pat
     >>> write_archive("data", "_x", "out", run="run")  # doctest: +SKIP
     """
     root = Path(data)
+    check_suffix(suffix)
     exp = next((place for place in (root / "exp", root.parent / "exp") if place.is_dir()), None)
     files: dict[str, Path] = {}
     missing = []
@@ -360,10 +379,12 @@ def write_archive(data: str | Path, suffix: str, out: str | Path, run: str | Pat
         for name, path in sorted((files | own).items()):
             about = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))  # the same files, the same archive
             about.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(about, path.read_bytes())
+            with open_input(path, most=LARGEST_SENT) as content, archive.open(about, "w") as entry:
+                shutil.copyfileobj(content, entry)
     return SubmissionArchive(place, official, tuple(own), tuple(missing))
 
 
+LARGEST_SENT = 1 << 30  # bytes of a file in the archive
 _NOT_SENT = (".wav", ".flac", ".ckpt", ".pt")  # recordings, and models of gigabytes
 
 

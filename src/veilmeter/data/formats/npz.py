@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.files import BROKEN_ARCHIVE, open_input, whole_file
+from veilmeter.core.files import BROKEN_ARCHIVE, check_input, read_input_text, whole_file
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.kaldi import with_meta
 from veilmeter.data.formats.vectors import RawVectors
 
 # Deflate can blow a file up a thousand times; honest vectors hardly shrink at all.
 _LARGEST_EXPANSION = 100
+LARGEST_TABLE = 1 << 33  # bytes of a file of vectors
 _SMALL = 1 << 24
 SAVE = "save it where you trust it: np.savez(file, ids=list(d), vectors=np.stack(list(d.values())), speakers=...)"
 
@@ -80,9 +81,11 @@ def _of_each_id(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], p
 
 def read_npy(path: Path) -> RawVectors:
     """A table of vectors, with one id per line in a list beside it."""
+    check_input(path, most=LARGEST_TABLE)
     try:
-        table = np.load(path, allow_pickle=False, mmap_mode="r")
-    except (ValueError, OSError, EOFError, TypeError, SyntaxError, KeyError, RecursionError, MemoryError) as error:
+        with np.errstate(over="ignore"):  # of a shape that no file can have
+            table = np.load(path, allow_pickle=False, mmap_mode="r")
+    except BROKEN_ARCHIVE as error:
         if "pickle" in str(error).lower() or "objects" in str(error):
             raise InputError("it holds pickled objects, which are never loaded", path=path, fix=SAVE) from None
         raise InputError("corrupt npy file", path=path) from None
@@ -100,12 +103,7 @@ def ids_beside(path: Path, count: int) -> list[str]:
     if found is None:
         fix = f"put a list {lists[0].name} beside it, with one id per line in the order of the rows"
         raise InputError("the speakers of these vectors are unknown", path=path, fix=fix)
-    with open_input(found) as handle:
-        try:
-            ids = handle.read().decode().split("\n")
-        except UnicodeDecodeError:
-            raise InputError("the list of ids is not UTF-8", path=found) from None
-    ids = [line.strip() for line in ids if line.strip()]
+    ids = [line.strip() for line in read_input_text(found).split("\n") if line.strip()]
     if len(ids) != count:
         raise InputError(f"{len(ids):,} ids for {count:,} vectors", path=found, fix="give one id per line and vector")
     return ids

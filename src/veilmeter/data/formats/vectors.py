@@ -204,7 +204,6 @@ def _bad_rows(table: NDArray[np.float32], utterances: Sequence[str]) -> list[tup
 
 
 SPEAKER_VECTORS = "speaker_vectors.pt"
-_LARGEST = 1 << 33  # bytes of a file of vectors
 _LEAST_CLAIM = 1 << 24  # bytes that the vectors of any file may take
 
 
@@ -246,7 +245,9 @@ def _load_safely(path: Path) -> Any:
         import torch
     except ImportError:
         raise missing_extra("torch", "audio") from None
-    check_input(path, most=_LARGEST)
+    from veilmeter.data.formats.npz import LARGEST_TABLE
+
+    check_input(path, most=LARGEST_TABLE)
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # an untrusted file: torch raises whatever its parts do
@@ -258,6 +259,7 @@ def _table(loaded: Any, path: Path, dimensions: int = 2) -> NDArray[np.float32]:
     import torch
 
     is_plain = isinstance(loaded, torch.Tensor) and loaded.layout == torch.strided and not loaded.is_quantized
+    is_plain = is_plain and loaded.device.type == "cpu"  # a "meta" tensor has a shape and no numbers
     if not is_plain or loaded.ndim != dimensions or not loaded.is_floating_point():
         raise InputError("not a table of vectors", path=path)
     if loaded.numel() * loaded.element_size() > path.stat().st_size:  # strides of 0 make any size from one number

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.devices import chosen_device
-from veilmeter.core.errors import InputError, VeilmeterError
+from veilmeter.core.errors import InputError, VeilmeterError, foreign_errors
 from veilmeter.core.registry import Registry
 from veilmeter.core.user_code import (
     GIVEN,
@@ -239,20 +239,12 @@ def _make(spec: str, thing: Any, module: ModuleType | None = None, *, offline: b
     """An extractor from what was registered, or named in a module: an extractor, what makes one, or a function of
     samples."""
     if isinstance(thing, type) or (callable(thing) and not isinstance(thing, Extractor) and takes_nothing(thing)):
-        try:
+        with foreign_errors(f"extractor {spec} can't be made"):
             thing = thing(offline=offline) if "offline" in parameters_of(thing) else thing()
-        except VeilmeterError:
-            raise
-        except Exception as error:
-            raise InputError(f"extractor {spec} can't be made: {type(error).__name__}: {error}") from None
     if isinstance(thing, Extractor):
         note_origin(thing, module)
         return thing
     if not callable(thing):
         raise InputError(f"extractor {spec} is neither a function nor an extractor")
-    try:
+    with foreign_errors(f"extractor {spec} fails on a second of noise"):
         return FunctionExtractor(spec, source_version(thing, module), thing)
-    except VeilmeterError:
-        raise
-    except Exception as error:
-        raise InputError(f"extractor {spec} fails on a second of noise: {type(error).__name__}: {error}") from None

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.devices import torch_device
-from veilmeter.core.errors import InputError, VeilmeterError, missing_extra
+from veilmeter.core.errors import InputError, VeilmeterError, foreign_errors, missing_extra
 from veilmeter.core.files import sha256
 from veilmeter.core.user_code import load_object
 from veilmeter.speech import weights
@@ -319,13 +319,10 @@ def trainable(spec: str = "campplus", *, offline: bool = False) -> Trainable:
         network = build_dual_stream(folder, offline=offline)
         version = sha256(Path(folder, WEIGHTS))
         return Trainable(network, sample_frames, DIMENSION, centers=False, keeps_statistics=False, version=version)
-    try:
-        own, features, dimension = load_object(spec, "network")[0]()
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"{spec} can't be fine-tuned: {error}", fix="it must return (module, features, dimension)"
-        ) from None
-    return Trainable(own, features, int(dimension))
+    make = load_object(spec, "network")[0]
+    with foreign_errors(f"{spec} can't be fine-tuned, as it must return (module, features, dimension)"):
+        own, features, dimension = make()
+        return Trainable(own, features, int(dimension))
 
 
 class FineTunedExtractor:

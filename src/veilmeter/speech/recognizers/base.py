@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.core.errors import InputError, VeilmeterError, need
+from veilmeter.core.errors import InputError, VeilmeterError, foreign_errors, need
 from veilmeter.core.processes import Program
 from veilmeter.core.registry import Registry
 from veilmeter.core.user_code import load_object, note_origin, source_version, takes_nothing
@@ -171,10 +171,8 @@ def _own(spec: str, language: str) -> Recognizer:
     if isinstance(recognizer, type) or (
         callable(recognizer) and not isinstance(recognizer, Recognizer) and takes_nothing(recognizer)
     ):
-        try:
+        with foreign_errors(f"recognizer {spec} can't be made"):
             recognizer = recognizer()
-        except Exception as error:
-            raise InputError(f"recognizer {spec} can't be made: {type(error).__name__}: {error}") from None
     if isinstance(recognizer, Recognizer):
         if recognizer.language not in (language, ANY):
             raise InputError(f"recognizer {spec} transcribes {recognizer.language!r}, not {language!r}")
