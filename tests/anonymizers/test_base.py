@@ -88,7 +88,7 @@ def test_one_s_own_function_of_samples(own: str) -> None:
 
 def test_an_installed_package_s_system(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Entry:
-        name = "loud"
+        name, value = "loud", f"{own}:Loud"
 
         def load(self) -> Any:
             return __import__(own).Loud

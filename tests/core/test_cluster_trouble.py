@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -69,6 +70,10 @@ def test_what_is_no_scheduler_is_told_within_seconds(
         Cluster("tcp://127.0.0.1:1")
 
 
+def level_of(logger: str) -> int:
+    return logging.getLogger(logger).level
+
+
 def test_a_local_cluster_is_nobody_elses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It listens on this machine only, takes nobody without its keys, and leaves nothing behind."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -78,6 +83,9 @@ def test_a_local_cluster_is_nobody_elses(monkeypatch: pytest.MonkeyPatch, tmp_pa
         address = cluster._cluster.scheduler_address
         assert address.startswith("tls://127.0.0.1:")
         assert map_ordered(cluster, abs, [-1, 2]) == [1, 2]
+        loggers = ["distributed", "tornado", "asyncio"]  # in workers, too, where a run that ends early meets errors
+        assert map_ordered(cluster, level_of, loggers) == [logging.CRITICAL] * 3
+        assert list(map(level_of, loggers)) == [logging.CRITICAL] * 3
         for scheme in ("tcp", "tls"):
             with pytest.raises(VeilmeterError, match="no Dask scheduler answers"):
                 Cluster(address.replace("tls", scheme))

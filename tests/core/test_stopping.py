@@ -41,6 +41,23 @@ def work(folder):
     audio._Sink = Sink
     audio.write_blocks(folder + "/sound.flac", blocks())
 """
+IMPORT = """
+import os, signal, sys, time
+from importlib.machinery import ExtensionFileLoader
+class Loader:
+    "The initialization of a module in C that prints what is raised in it, and goes on."
+    def exec_module(self):
+        try:
+            for _ in range(3):
+                os.kill(os.getpid(), signal.SIGTERM)
+            sum(range(1000))
+        except BaseException as error:
+            print("lost:", type(error).__name__, file=sys.stderr)
+    exec_module.__code__ = exec_module.__code__.replace(co_qualname=ExtensionFileLoader.exec_module.__qualname__)
+def work(folder):
+    Loader().exec_module()
+    time.sleep(20)
+"""
 ALONE = """
 import signal, sys, time
 from veilmeter.core.processes import raise_on_signal
@@ -68,12 +85,12 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("place", ["finalizer", "callback"])
+@pytest.mark.parametrize("place", ["finalizer", "callback", "import"])
 @pytest.mark.parametrize("where", ["alone", "pooled"])
 def test_where_an_exception_would_be_lost(place: str, where: str, tmp_path: Path) -> None:
     if place == "callback":
         pytest.importorskip("soundfile")
-    (tmp_path / "stopped_work.py").write_text(FINALIZER if place == "finalizer" else CALLBACK)
+    (tmp_path / "stopped_work.py").write_text({"finalizer": FINALIZER, "import": IMPORT}.get(place, CALLBACK))
     (tmp_path / "program.py").write_text(ALONE if where == "alone" else POOLED)
     (tmp_path / "out").mkdir()
     done = subprocess.run(

@@ -223,6 +223,15 @@ def test_a_leaderboard_is_one_page(twelve: list[Path], tmp_path: Path) -> None:
     assert (figures / "ranking.pdf").stat().st_size > 1000
 
 
+def test_a_page_of_groups_and_of_one_run_twice(twelve: list[Path], tmp_path: Path) -> None:
+    """Groups have no picture of single runs, and a run that is named twice gets two names."""
+    page = tmp_path / "page.html"
+    for words in ([f"A={twelve[0]},{twelve[1]}", f"B={twelve[2]}", "--group"], [twelve[0], twelve[0]]):
+        run("compare", *words, "--table", "--sort", "eer", "--report", page)
+        assert page.read_text().count("<tr><td>") == 2
+        page.unlink()
+
+
 def test_one_run_is_a_table_but_no_comparison(runs: list[Path]) -> None:
     table = system_table(runs[:1], measures=["eer"])
     assert (table.systems, table.columns[0].pairs) == (("b_1",), ())

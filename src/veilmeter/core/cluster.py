@@ -36,6 +36,7 @@ _TELL_SECONDS = 5.0  # without a worker, until the user is told
 _MUTE_SECONDS = 20.0  # without a sign of life of any worker, until the user is told: a busy one may miss a few
 _FETCH_SECONDS = 10.0  # for a result to arrive, before the workers are looked at
 _SILENT_SECONDS = 90.0  # without a sign of life, until a worker is dropped the first time
+_LOGGERS = ("distributed", "tornado", "asyncio")  # of Dask, in this process and in its workers
 _MOST_FRAMES = 1000  # of Dask's greeting
 _GLIBC = ((-3, 1 << 25), (-1, 1 << 26))  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, where they end up by themselves
 # How often Dask looks at itself: four workers that do nothing take a seventh of a core as it comes, a thirtieth so, and
@@ -109,7 +110,7 @@ class Cluster:
         need("distributed", "dask")
         from distributed import Client
 
-        for logger in ("distributed", "tornado", "asyncio"):
+        for logger in _LOGGERS:
             logging.getLogger(logger).setLevel(logging.CRITICAL)
         self._cluster: Any = None
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
@@ -134,10 +135,12 @@ class Cluster:
         need("cryptography")
         self._scratch = tempfile.TemporaryDirectory(prefix="veilmeter-dask-", ignore_cleanup_errors=True)
         here = "127.0.0.1:0"  # with None the servers of figures would listen to everybody
-        with dask.config.set(SELDOM | {"temporary-directory": self._scratch.name}):
+        environment = {f"distributed.nanny.pre-spawn-environ.DASK_LOGGING__{n.upper()}": "critical" for n in _LOGGERS}
+        with dask.config.set(SELDOM | environment | {"temporary-directory": self._scratch.name}):
             return LocalCluster(
                 n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=here,
                 worker_dashboard_address=here, security=True, local_directory=self._scratch.name,
+                silence_logs=logging.CRITICAL,
             )  # fmt: skip
 
     def _begin(self, client: Any) -> None:

@@ -37,6 +37,7 @@ from veilmeter.core.files import sha256
 
 _MOMENT = 0.01  # seconds
 _WITH_CALLBACKS = "soundfile"
+_LOADING = ("ExtensionFileLoader.create_module", "ExtensionFileLoader.exec_module")
 MARK = "VEILMETER_WORK"
 MOST_PRINTED, MOST_ERRORS = 1 << 20, 8000  # bytes kept from the end of a program's two output streams
 TAIL = 2000  # characters of these in an error
@@ -72,7 +73,9 @@ def raise_on_signal(number: int, exception: Callable[[], BaseException]) -> None
 def _would_be_lost(frame: FrameType | None) -> bool:
     library: Any = getattr(sys.modules.get(_WITH_CALLBACKS), "__file__", None)
     while frame is not None:
-        if frame.f_code.co_name == "__del__" or frame.f_code.co_filename == library:
+        code = frame.f_code
+        # A library in C may print what is raised while it is loaded, and go on.
+        if code.co_name == "__del__" or code.co_filename == library or code.co_qualname in _LOADING:
             return True
         frame = frame.f_back
     return False

@@ -125,7 +125,7 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
 def render_leaderboard(table: SystemTable, runs: Sequence[RunLike | ComparedRun], *, intervals: bool = False) -> str:
     """The table of systems as a page: ranks, figures, and a picture of which systems differ significantly."""
     shown = _public_table(table)
-    read = read_runs(runs, repeat_names=True)
+    read = read_runs(runs, repeat_names=table.grouped)
     picture = ranking_figure(shown)
     single = dict(zip(table.systems, shown.systems, strict=True)) if not table.grouped else {}
     systems = {single[run.name]: run.results for run in read} if set(single) == {run.name for run in read} else {}

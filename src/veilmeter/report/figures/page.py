@@ -347,7 +347,8 @@ AXIS_MARGIN = 0.06  # of what is shown, on either side
 
 
 def system_figures(systems: Mapping[str, Results]) -> list[Figure]:
-    makers = (_trade_off, _linkability, _distinctness)
+    """None where the runs are not one each, as in a table of groups."""
+    makers = (_trade_off, _linkability, _distinctness) if systems else ()
     return [figure for maker in makers if (figure := maker(systems)) is not None]
 
 
