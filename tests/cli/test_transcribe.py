@@ -61,7 +61,7 @@ def test_what_cant_be_read_is_left_out_and_another_language_is_refused(speech: P
     result = run(speech, tmp_path / "out", "--recognizer", f"{tmp_path}/asr.py:hear")
     assert result.exit_code == 3
     assert "broken.wav" in result.output
-    refused = run(speech, tmp_path / "other", "--language", "de")
+    refused = run(speech, tmp_path / "other", "--language", "de", "--recognizer", "moonshine")
     assert isinstance(refused.exception, InputError)
     assert "choose --recognizer whisper" in str(refused.exception)
 

@@ -178,7 +178,7 @@ def refuse_one_speaker(speakers: Sequence[str] | Strings, source: str | Path | N
         raise InputError(
             f"there is only one speaker, {next(iter(people))!r}: nobody could be mistaken for anybody",
             path=source or None,
-            fix="give recordings of two or more people, or say who speaks (veilmeter check shows how it is read)",
+            fix="give recordings of two or more people; `veilmeter check` shows who is read as whom",
         )
 
 

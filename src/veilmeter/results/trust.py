@@ -238,8 +238,10 @@ def _eers_by_language(results: Results, baseline: AttackerResult, eer: Estimate)
     """The EER on original speech in each language that is known; in one language it is that of everybody."""
     groups = baseline.by.get("language") or baseline.by.get("locale") or {}
     eers = {code: point.value for code, points in groups.items() if (point := points.single("eer")) is not None}
-    given = results.inputs.get("original")
+    given, utility = results.inputs.get("original"), results.parts.get("utility")
     named = [] if given is None else list(given.details.get("languages", ()))
+    if utility is not None and utility.details.get("language_from") in ("given", "recognized"):
+        named = [str(utility.details["language"])]
     return eers or ({named[0]: eer.value} if len(named) == 1 else {})
 
 

@@ -24,7 +24,8 @@ def _original_eer(
     languages: tuple[Reference, ...] = (),
     language_eers: tuple[float, ...] = (),
 ) -> str:
-    spoken = ", ".join(f"{code.id} {value:.1f} %" for code, value in zip(languages, language_eers, strict=True))
+    known = zip(languages, language_eers, strict=True) if len(languages) == len(language_eers) else ()  # none left out
+    spoken = ", ".join(f"{code.id} {value:.1f} %" for code, value in known)
     by_language = f" (by language: {spoken})" if spoken else ""
     if passed:
         return f"On original speech the attacker's EER is {eer:.1f} %{by_language}: it recognizes people (limit {limit:g} %)."

@@ -278,7 +278,8 @@ def _original_eer(
     languages: tuple[Reference, ...] = (),
     language_eers: tuple[float, ...] = (),
 ) -> str:
-    spoken = ", ".join(f"{code.id} {percent(value, 1)}" for code, value in zip(languages, language_eers, strict=True))
+    known = zip(languages, language_eers, strict=True) if len(languages) == len(language_eers) else ()
+    spoken = ", ".join(f"{code.id} {percent(value, 1)}" for code, value in known)
     by_language = f" ; par langue : {spoken}" if spoken else ""
     figures = f"l'EER de l'attaquant{_within(group)} est de {percent(eer, 1)} (limite {percent(limit)}{by_language})"
     return (
