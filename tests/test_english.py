@@ -108,9 +108,9 @@ NO_JUDGMENT = (
     "This does not mean that the release is safe",
     "Share; considered anonymous for this recipient",  # an option to tick, which the page never ticks
     "legal basis",
-    "considéré comme anonyme pour ce destinataire",
-    "pas une déclaration de conformité",
-    "Cela ne dit pas que la diffusion soit sans risque",
+    "considérés comme anonymes pour ce destinataire",
+    "non une déclaration de conformité",
+    "Cela ne signifie pas que la diffusion soit sans risque",
     "Legally validated evaluation framework",  # the title of a paper
 )
 

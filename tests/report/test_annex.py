@@ -184,6 +184,14 @@ def test_every_attribute_has_its_control() -> None:
     assert chapter.table.rows[0] == ("gender", "80 [70, 90]", "50 [40, 60]", "60 [40, 80]", "–")
     assert [row[0] for row in chapter.table.rows] == ["gender", "accent"]
     assert "3 people are alone with theirs, and for 2 of them" in chapter.paragraphs[1]
+    assert "rarest" not in chapter.paragraphs[1]  # which earlier runs do not know
+    counts |= {"combined_smallest": 1, "combined_typical": 8}
+    shared = replace(sample(), parts={"inference": replace(part, details=counts)})
+    (chapter,) = (c for c in chapters_of(shared) if c.title == TEXTS["inference.title"])
+    assert (
+        "rarest combination is shared by 1 person; half of the people are in a combination of at least 8."
+        in (chapter.paragraphs[1])
+    )
     assert not any(c.title == TEXTS["inference.title"] for c in chapters_of(replace(results, parts={})))
 
 
@@ -320,6 +328,39 @@ def test_the_pia_tool_gets_what_was_stated(tmp_path: Path) -> None:
     assert {answer["data"]["gauge"] for answer in form["answers"]} == {None}
 
 
+def test_tags_for_the_pia_tool_differ_where_it_cuts_them(tmp_path: Path, run: Path) -> None:
+    """Its map of risks shows the first 27 characters of each tag."""
+    for language in ANNEX_LANGUAGES:
+        written = write_report(run, tmp_path / "p.json", form="pia-json", language=language)
+        form = json.loads(written.read_text())
+        for question in (322, 323, 324):
+            (tags,) = (answer["data"]["list"] for answer in form["answers"] if answer["reference_to"] == question)
+            assert tags
+            assert len({tag[:27] for tag in tags}) == len(tags), tags
+        assert all(len(measure["title"]) <= 120 for measure in form["measures"]), "the tool's field is that long"
+
+
+def test_what_would_be_released_is_not_invented(tmp_path: Path, run: Path) -> None:
+    assert rows_of(chapters_of(sample()))["What would be released"] == (FILL_IN,)
+    assert rows_of(chapters_of(stating(title="Ward 3")))["What would be released"] == ("Ward 3",)
+    page = write_report(run, tmp_path / "a.html", template="annex", language="fr").read_text()
+    assert "Assessment of anonymized speech" not in page
+
+
+def test_a_french_document_is_checked_and_set_as_french(tmp_path: Path) -> None:
+    docx = pytest.importorskip("docx")
+    for language, code in (("fr", "fr-FR"), ("en", "en-US")):
+        path = write_report(stating(title="Ward 3"), tmp_path / "a.docx", form="docx", language=language)
+        document = docx.Document(str(path))
+        assert f'w:lang w:val="{code}"' in document.styles.element.xml
+    path = write_report(stating(title="Ward 3"), tmp_path / "a.docx", form="docx", language="fr")
+    document = docx.Document(str(path))
+    written = [paragraph.text for paragraph in document.paragraphs]
+    written += [cell.text for table in document.tables for row in table.rows for cell in row.cells]
+    assert written[0] == "Ward 3\N{NO-BREAK SPACE}: annexe au dossier"
+    assert not re.search(" [:;?!%»]|\N{NARROW NO-BREAK SPACE}", "".join(written))
+
+
 # The questions of the PIA tool by the type of their answer, and the fields that its import reads
 # (LINCnil/pia: src/assets/files/pia_architecture.json, src/app/services/pia.service.ts).
 QUESTIONS = {
@@ -374,3 +415,12 @@ def test_the_file_for_the_pia_tool_has_what_its_import_reads(tmp_path: Path, run
     (data,) = (answer["data"]["text"] for answer in form["answers"] if answer["reference_to"] == 121)
     assert "A &amp; B" in data
     assert len(form["measures"]) == (3 if stated else 1)
+
+
+def test_an_entry_of_several_lines_keeps_them(tmp_path: Path) -> None:
+    docx = pytest.importorskip("docx")
+    address = "Example Hospital\n1 Main Street\nSpringfield"
+    path = write_report(stating(annex={"controller": address}), tmp_path / "a.docx", form="docx")
+    xml = docx.Document(str(path)).element.xml
+    assert re.search(r"Example Hospital</w:t>\s*<w:br/>\s*<w:t>1 Main Street", xml)
+    assert "Hospital?" not in xml

@@ -22,10 +22,10 @@ from veilmeter.data.embeddings import Embeddings
 from veilmeter.report import write_figures, write_report
 from veilmeter.report.compare import write_comparison
 from veilmeter.report.decision import anonymizer_words
-from veilmeter.report.public import TITLE, Names, public, public_results, reported
+from veilmeter.report.public import Names, public, public_results, reported
 from veilmeter.results.model import Input
 from veilmeter.results.run_folder import read_results, write_results
-from veilmeter.wording import sentence, sentences, text
+from veilmeter.wording import annex_texts, sentence, sentences, text
 
 SPEAKER, NUMBER, UTTERANCE, AGE = "CANARYspeaker", "9077104", "5588123", "7741"
 CANARIES = (SPEAKER, NUMBER, UTTERANCE, "CANARYutterance", "CANARYfolder", "CANARYuser", "CANARYaccent", "CANARYfile")
@@ -164,7 +164,7 @@ def test_the_files_of_a_gate_hold_no_canary(run: Path, tmp_path: Path) -> None:
     xml, page = tmp_path / "gate.xml", tmp_path / "gate.md"
     words = ["gate", run, "--max", "linkability@2=50%", "--min", "eer=30", "--junit", xml, "--summary", page]
     CliRunner().invoke(app, [str(word) for word in words])
-    assert TITLE in page.read_text(encoding="utf-8")
+    assert annex_texts()["page.title"] in page.read_text(encoding="utf-8")
     assert [file.name for file in (xml, page) if held(file)] == []
     assert f"age {AGE}" not in page.read_text(encoding="utf-8")
 
@@ -213,7 +213,7 @@ def test_what_can_be_said_is_kept(run: Path) -> None:
     before = reported(run)
     after, names = public(before, b"k" * 32)
     results = after.results
-    assert results.title == TITLE
+    assert results.title == annex_texts()["page.title"]
     assert results.command == (
         "veilmeter", "assess", "PATH", "--original", "ORIGINAL", "--anonymized=ANONYMIZED", "--seed", "1",
     )  # fmt: skip

@@ -155,7 +155,7 @@ def test_the_route_is_stated_with_what_follows(measured: Results) -> None:
     partner = [{"name": "a", "original_speech": True}]
     assert "not stated" in chapter_of(measured).paragraphs[1]
     simplified = chapter_of(measured, recipients=partner, annex={"route": "simplified"}).paragraphs[1]
-    assert "the first row counts for every recipient" in simplified
+    assert "the first row applies to every recipient" in simplified
     contextual = chapter_of(measured, recipients=partner, annex={"route": "contextual"}).paragraphs[1]
     assert "these recipients alone" in contextual
     assert all("draft" in text for text in (simplified, contextual))

@@ -131,7 +131,9 @@ def write_report(
         from veilmeter.report.sound import recordings_of
 
         recordings = recordings_of(subject)
-    shown, names = public(subject, run_key(subject.folder), show_ids=show_ids)
+    code = language or ENGLISH_CODE
+    with writing_in(code):
+        shown, names = public(subject, run_key(subject.folder), show_ids=show_ids)
     options = Options(
         show_ids=show_ids,
         limit=limit if limit is not None else shown.results.settings.get("threshold"),
@@ -139,10 +141,10 @@ def write_report(
         candidates=candidates,
         paper=paper or PAPERS[0],
         template=template,
-        language=language or ENGLISH_CODE,
+        language=code,
         recordings={names[speaker]: pairs for speaker, pairs in recordings.items()},
     )
-    with writing_in(options.language):
+    with writing_in(code):
         _write(path, shown, options, form, annex_only)
     return path
 

@@ -5,7 +5,7 @@ It states likelihoods and what they mean for people. Severity, acceptance and la
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from veilmeter.results.verdict import LAWYER
 from veilmeter.wording import annex_texts, attacker_words, fill, sentence, sentences
 from veilmeter.wording.catalog import shown
 from veilmeter.wording.english import page as words
-from veilmeter.wording.language import day, is_english
+from veilmeter.wording.language import day, is_english, keep_signs
 from veilmeter.wording.numbers import capitalize, chance, full, of_hundred, span, whole
 
 FILL_IN = ""
@@ -68,6 +68,9 @@ class File:
         stated = self.entries.get(name) or FILL_IN
         return self.texts[f"entry.{name}"], self.texts.get(f"stated.{stated}", day(stated))
 
+    def join(self, parts: Iterable[str]) -> str:
+        return self.texts["sentence.list"].join(parts)
+
     def about(self, subject: str, words: str) -> str:
         return self.texts["sentence.about"].format(whose=subject, words=words)
 
@@ -92,8 +95,8 @@ _ABOUT_THE_CONTROLLER = (
 # Clauses of standards, each with the chapters that answer it.
 _STANDARDS = {
     "27559_6": ("release", "recipients", "residual"),
-    "27559_7": ("controller", "release", "method", "inference"),
-    "27559_8": ("likelihood", "attackers", "reliance", "mitigations"),
+    "27559_7": ("controller", "release", "method", "individuals", "inference"),
+    "27559_8": ("likelihood", "individuals", "attackers", "reliance", "mitigations"),
     "27559_9": ("controller", "review", "sign"),
     "24745_unlinkability": ("recipients", "likelihood"),
     "24745_irreversibility": ("likelihood",),
@@ -107,7 +110,7 @@ def annex(results: Results, decision: Decision, created: str = "", *, template: 
     """The chapters in their order; the last one is the decision to sign. The template `authority` has cross-references
     and a checklist, too."""
     file = file_of(results, decision, created)
-    return (
+    chapters = (
         _release(file),
         file.chapter("controller", _ABOUT_THE_CONTROLLER),
         _recipients(file),
@@ -132,6 +135,17 @@ def annex(results: Results, decision: Decision, created: str = "", *, template: 
         file.chapter("review", ("officer", "advice", "consultation", "review_date", "review_triggers", "incidents")),
         _sign_off(file),
     )
+    return tuple(map(_typeset, chapters))
+
+
+def _typeset(chapter: Chapter) -> Chapter:
+    """With the spaces of the language that is being written."""
+    table = chapter.table
+    if table is not None:
+        rows = tuple(tuple(map(keep_signs, row)) for row in table.rows)
+        table = replace(table, head=tuple(map(keep_signs, table.head)), rows=rows)
+    paragraphs, items = (tuple(map(keep_signs, texts)) for texts in (chapter.paragraphs, chapter.items))
+    return replace(chapter, paragraphs=paragraphs, items=items, table=table)
 
 
 def file_of(results: Results, decision: Decision, created: str) -> File:
@@ -153,7 +167,7 @@ def _release(file: File) -> Chapter:
 
 
 def recipient_names(file: File) -> str:
-    return "; ".join(recipient.name for recipient in read_recipients(file.results.settings.get("recipients") or ()))
+    return file.join(recipient.name for recipient in read_recipients(file.results.settings.get("recipients") or ()))
 
 
 def _opening(file: File) -> tuple[str, ...]:
@@ -224,13 +238,15 @@ def _person_words(file: File, row: RecipientRow) -> str:
 def _share_cell(file: File, share: RecipientShare | None, key: str) -> str:
     if share is None:
         return file.texts["recipients.none"]
-    return file.texts[f"recipients.{key}"].format(
+    return fill(
+        file.texts[f"recipients.{key}"],
         level=capitalize(file.texts[f"level.{share.level}"]),
         figure=span(share.value, share.interval),
         guessing="–" if share.guessing is None else chance(share.guessing),
         attacker=share.attacker,
         candidates="–" if share.candidates is None else whole(share.candidates),
-        length=share.length,
+        length=share.length or 1,
+        attribute=shown(Reference("attribute", share.attribute)),
     )
 
 
@@ -267,7 +283,7 @@ def _criterion(file: File, row: CriterionRow) -> str:
     return named if is_english() else file.texts.get(f"criterion.{row.name}", named)
 
 
-def _title(file: File, row: CriterionRow) -> str:
+def plain_title(file: File, row: CriterionRow) -> str:
     """In few words, without its legal names."""
     return row.title if is_english() else file.texts[f"criterion.{row.name}"].partition(" (")[0]
 
@@ -344,11 +360,15 @@ def _by_attacker(file: File) -> Chapter:
         about = attacker_words(name, attacker.about)
         point = _link_rate(attacker, linking)
         likelihood = file.texts["attackers.not_measured"] if point is None else full(point)
-        effort = "; ".join(text for text in (about.data, about.skill, about.time) if text) or "–"
+        effort = file.join(text for text in (about.data, about.skill, about.time) if text) or "–"
         rows.append((f"{capitalize(about.who)} ({name})", effort, _cost(file, attacker), likelihood, FILL_IN))
-    at = {} if linking is None else linking.estimate.at
-    notes = [file.texts["attackers.note"].format(candidates=at.get("speakers", "–"), length=at.get("length", 1))]
-    notes = notes if linking else []
+    notes = []
+    if linking is not None:
+        at = linking.estimate.at
+        candidates = whole(int(at["speakers"])) if "speakers" in at else "–"
+        notes.append(fill(file.texts["attackers.note"], candidates=candidates, length=int(at.get("length", 1))))
+    if linking is not None and "as_measured" in linking.estimate.extra:
+        notes.append(fill(file.texts["attackers.chosen"], found=of_hundred(linking.estimate)))
     head = ("attackers.attacker", "attackers.effort", "attackers.cost", "likelihood.likelihood", "attackers.severity")
     return Chapter(
         file.texts["attackers.title"],
@@ -363,7 +383,11 @@ def _link_rate(attacker: AttackerResult, linking: Criterion | None) -> Estimate 
 
 
 def _cost_note(file: File) -> str:
-    machine = file.decision.costs.machine or file.texts["attackers.unknown_machine"]
+    recorded = file.decision.costs.machine
+    system, _, cores = recorded.removesuffix(" cores").rpartition(", ")
+    if cores.isdigit():
+        recorded = fill(file.texts["attackers.machine"], system=system, cores=int(cores))
+    machine = recorded or file.texts["attackers.unknown_machine"]
     return file.texts["attackers.cost_note"].format(machine=machine)
 
 
@@ -388,7 +412,7 @@ def _cost(file: File, attacker: AttackerResult) -> str:
     used = file.texts["attackers.used"].format(
         enrollment=whole(protocol.enrollment_utterances), trials=whole(protocol.trial_utterances)
     )
-    return "; ".join((*took, used))
+    return file.join((*took, used))
 
 
 def _anonymizing(file: File) -> float | None:
@@ -425,7 +449,7 @@ def _inference(file: File) -> list[Chapter]:
         beyond, before = residual(point), original.get(point.at.get("attribute"))
         rows.append(
             (
-                str(point.at.get("attribute", "")),
+                shown(Reference("attribute", str(point.at.get("attribute", "")))),
                 of_hundred(point),
                 "–" if point.null is None else span(point.null, point.null_range),
                 "–" if beyond is None else span(*beyond),
@@ -480,7 +504,7 @@ def _residual(file: File) -> Chapter:
     """In the legal sense: what remains after everything that was done."""
     results = file.results
     others = tuple(
-        file.about(_title(file, row), row.sentence)
+        file.about(plain_title(file, row), row.sentence)
         for row in (criterion_row(results, name) for name in results.criteria)
         if row.risk and row.level in ("raised", "high")
     )
@@ -499,13 +523,16 @@ def _residual(file: File) -> Chapter:
 def _cross_references(file: File) -> tuple[Chapter, ...]:
     """Where clauses of standards are answered in this file, and the test of the motivated intruder as a checklist."""
     standards = tuple(
-        (file.texts[f"standards.{name}"], "; ".join(file.texts[f"{chapter}.title"] for chapter in chapters))
+        (
+            file.texts[f"standards.{name}"],
+            file.join(file.texts[f"{chapter}.title"] for chapter in chapters),
+        )
         for name, chapters in _STANDARDS.items()
     )
     intruder = next(row for row in _cast(file).rows if row.recipient.name == "motivated_intruder")
     cells = _recipient_cells(file, intruder, assumed=True)
     found = {
-        "attempts": "; ".join(
+        "attempts": file.join(
             file.about(file.texts[f"criterion.{n}"], cell) for n, cell in zip(THREE, cells[2:], strict=True)
         ),
         "means": cells[1],

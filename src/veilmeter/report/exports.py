@@ -35,7 +35,7 @@ from veilmeter.wording import annex_texts, sentence, sentences, text
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.page import STATES, TITLES
 from veilmeter.wording.english.sections import GLOSSARY, SECTIONS
-from veilmeter.wording.language import day, is_english
+from veilmeter.wording.language import NO_BREAK_SPACE, day, is_english, keep_signs
 from veilmeter.wording.latex import latex_label, latex_number, latex_table, latex_text
 
 
@@ -180,6 +180,7 @@ def _data(run: Reported, options: Options, decision: Decision, more: Mapping[str
     texts = annex_texts()
     return {
         "paper": options.paper,
+        "language": options.language,
         "title": run.results.title,
         "running": decision.headline if decision.trustworthy else decision.reliance,
         "version": run.results.version,
@@ -268,6 +269,7 @@ def _typeset(folder: Path, data: Mapping[str, Any]) -> bytes:
 
 MOST_OF_A_TITLE = 60  # characters of the title of a content control: longer ones are not shown
 DATES = ("review_date",)
+DOCUMENT_LANGUAGES = {"en": "en-US", "fr": "fr-FR"}
 TABLE_TEXT = "Annex table"  # the style of text in tables
 # Shares of the width by the number of columns: titles are narrow, sentences wide.
 COLUMNS = {2: (2, 3), 3: (6, 9, 6), 4: (5, 6, 8, 4), 5: (4, 6, 5, 5, 4), 6: (3, 4, 4, 4, 5, 4)}
@@ -278,6 +280,11 @@ CHECKBOX_XML = f"""<w:sdt xmlns:w="http://{_WORD}" xmlns:w14="http://{_WORD_2010
 <w14:checkedState w14:val="2612" w14:font="MS Gothic"/>
 <w14:uncheckedState w14:val="2610" w14:font="MS Gothic"/></w14:checkbox></w:sdtPr>
 <w:sdtContent><w:r><w:t>{CHECKBOX}</w:t></w:r></w:sdtContent></w:sdt>"""
+
+
+def _written(text: str) -> str:
+    """Without control characters; lines and spaces stay as they are."""
+    return clean(text, keep=f"\n{NO_BREAK_SPACE}")
 
 
 def annex_docx(run: Reported, options: Options) -> bytes:
@@ -306,10 +313,13 @@ def annex_docx(run: Reported, options: Options) -> bytes:
         day = datetime.fromisoformat(run.created)
     properties.created = properties.modified = day.replace(tzinfo=None)
     _number_pages(section)
-    document.add_heading(clean(f"{results.title}: {texts['annex.title'].lower()}"), 0)
+    _set_language(document, options.language)
+    document.add_heading(
+        _written(keep_signs(texts["sentence.about"].format(whose=results.title, words=texts["annex.title"].lower()))), 0
+    )
     notice = str(results.settings.get("notice") or "")
     if notice:
-        document.add_paragraph(clean(notice))
+        document.add_paragraph(_written(notice))
     document.add_paragraph(texts["annex.note"])
     for chapter in annex(results, decision, run.created, template=options.template):
         heading = _add_chapter(document, chapter, texts["fill_in"])
@@ -333,6 +343,14 @@ def _number_pages(section: Any) -> None:
         paragraph.add_run(after)
 
 
+def _set_language(document: Any, code: str) -> None:
+    """The language that the word processor checks the spelling in."""
+    from docx.oxml.ns import qn
+
+    for element in document.styles.element.iter(qn("w:lang")):
+        element.set(qn("w:val"), DOCUMENT_LANGUAGES.get(code, code))
+
+
 def _repeat_on_every_page(row: Any) -> None:
     from docx.oxml import OxmlElement
 
@@ -349,9 +367,9 @@ def _keep_together(row: Any) -> None:
 def _add_chapter(document: Any, chapter: Chapter, fill_in: str) -> Any:
     heading = document.add_heading(chapter.title, 1)
     for paragraph in chapter.paragraphs:
-        document.add_paragraph(clean(paragraph)).paragraph_format.keep_with_next = True
+        document.add_paragraph(_written(paragraph)).paragraph_format.keep_with_next = True
     for item in chapter.items:
-        document.add_paragraph(clean(item), style="List Bullet")
+        document.add_paragraph(_written(item), style="List Bullet")
     if chapter.table is not None:
         _add_table(document, chapter.table, fill_in)
     return heading
@@ -363,7 +381,7 @@ def _add_table(document: Any, content: Table, fill_in: str) -> None:
     table.style, table.autofit = "Table Grid", False
     if headed:
         for cell, title in zip(table.add_row().cells, content.head, strict=True):
-            cell.paragraphs[0].add_run(clean(title)).bold = True
+            cell.paragraphs[0].add_run(_written(title)).bold = True
         _repeat_on_every_page(table.rows[0])
     for number, row in enumerate(content.rows):
         entry = content.entry_of(number)
@@ -372,9 +390,9 @@ def _add_table(document: Any, content: Table, fill_in: str) -> None:
             if written == CHECKBOX:
                 _add_checkbox(cell.paragraphs[0], row[1])
             elif not written or (entry and place == 1):
-                _add_control(cell.paragraphs[0], clean(written), title, entry if place == 1 else "", fill_in)
+                _add_control(cell.paragraphs[0], _written(written), title, entry if place == 1 else "", fill_in)
             else:
-                cell.paragraphs[0].add_run(clean(written)).bold = place == 0
+                cell.paragraphs[0].add_run(_written(written)).bold = place == 0
     _set_columns(document, table)
 
 
@@ -398,7 +416,7 @@ def _add_checkbox(paragraph: Any, option: str) -> None:
     from docx.oxml import parse_xml
 
     control = parse_xml(CHECKBOX_XML)
-    control[0][0].set(control[0][0].keys()[0], clean(option)[:MOST_OF_A_TITLE])
+    control[0][0].set(control[0][0].keys()[0], _written(option)[:MOST_OF_A_TITLE])
     paragraph._p.append(control)
 
 
@@ -415,7 +433,7 @@ def _add_control(paragraph: Any, text: str, title: str, entry: str, fill_in: str
         return made
 
     control, properties, content = (element(name) for name in ("sdt", "sdtPr", "sdtContent"))
-    properties.append(element("alias", clean(title)[:MOST_OF_A_TITLE]))
+    properties.append(element("alias", _written(title)[:MOST_OF_A_TITLE]))
     properties.append(element("tag", f"annex.{entry}" if entry else "annex"))
     run = element("r")
     if not text:
@@ -429,9 +447,10 @@ def _add_control(paragraph: Any, text: str, title: str, entry: str, fill_in: str
     else:
         kind.set(qn("w:multiLine"), "1")
     properties.append(kind)
-    words_shown = element("t")
-    words_shown.text = text or fill_in
-    run.append(words_shown)
+    for number, line in enumerate((text or fill_in).split("\n")):
+        words_shown = element("t")
+        words_shown.text = line
+        run.extend(([element("br")] if number else []) + [words_shown])
     content.append(run)
     control.extend((properties, content))
     paragraph._p.append(control)

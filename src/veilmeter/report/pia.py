@@ -8,11 +8,11 @@ from datetime import date
 from typing import Any
 
 from veilmeter.assessment.statements import SCALE
-from veilmeter.report.annex import File, amount, attack_rows, file_of, likelihood_rows, recipient_names
+from veilmeter.report.annex import File, amount, attack_rows, file_of, likelihood_rows, plain_title, recipient_names
 from veilmeter.report.decision import Decision, anonymizer_words, not_tested
 from veilmeter.results.model import Results
 from veilmeter.wording import attacker_words
-from veilmeter.wording.numbers import capitalize
+from veilmeter.wording.language import keep_signs
 
 # Numbers of the tool's questions.
 _PROCESSING, _DATA = 111, 121
@@ -123,18 +123,16 @@ def _answers(file: File, likelihood: Sequence[str], at: str) -> list[dict[str, A
         _answer(
             _THREATS,
             at,
-            items=[
-                capitalize(file.texts[f"attack.{row.name}"])
-                for row in attack_rows(results)
-                if row.name in results.criteria
-            ],
+            items=[plain_title(file, row) for row in attack_rows(results) if row.name in results.criteria],
         ),
         _answer(
             _SOURCES,
             at,
-            items=dict.fromkeys(
-                capitalize(attacker_words(name, attacker.about).who) for name, attacker in results.attacks.items()
-            ),
+            # The tool's map of risks shows the first 27 characters: what sets an attacker apart comes first.
+            items=[
+                keep_signs(file.about(name, attacker_words(name, attacker.about).who))
+                for name, attacker in results.attacks.items()
+            ],
         ),
         _answer(_MEASURES, at, items=_measures(file, likelihood)),
         _answer(
@@ -166,4 +164,4 @@ def _answer(
 
 def _paragraphs(texts: Sequence[str]) -> str:
     """HTML, as the tool shows it."""
-    return "".join(f"<p>{html.escape(text)}</p>" for text in texts if text)
+    return "".join(f"<p>{html.escape(keep_signs(text))}</p>" for text in texts if text)

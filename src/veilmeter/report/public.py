@@ -42,6 +42,7 @@ from veilmeter.results.run_folder import (
     table_of,
 )
 from veilmeter.speech.extractors.base import EXTRACTORS
+from veilmeter.wording import annex_texts
 
 Subject: TypeAlias = RunLike
 DAY = 10  # characters of a time that name the day
@@ -113,7 +114,6 @@ def _day(folder: Path) -> str:
 
 # --- what may be shown
 
-TITLE = "Assessment of anonymized speech"
 OWN_EXTRACTOR = "an extractor of one's own"
 
 # Values of attributes that many people share by nature; any other may be the only one of its kind.
@@ -171,7 +171,7 @@ def public_results(results: Results, names: Names) -> Results:
     )
     return replace(
         shown,
-        title=str(results.settings.get("title") or TITLE),
+        title=str(results.settings.get("title") or annex_texts()["page.title"]),
         settings=_settings(results.settings),
         inputs={role: _input(entry) for role, entry in results.inputs.items()},
         protocol=replace(shown.protocol, details=_figures(results.protocol.details)),

@@ -44,6 +44,7 @@ class RecipientShare:
     candidates: int | None = None
     length: int | None = None
     basis: str = "measured"
+    attribute: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,10 @@ def _share(criterion: Criterion | None) -> RecipientShare | None:
     if criterion is None:
         return None
     point: Estimate = criterion.estimate
-    return RecipientShare(point.value, point.interval, point.null, criterion.attacker, criterion.level)
+    attribute = str(point.at.get("attribute", ""))
+    return RecipientShare(
+        point.value, point.interval, point.null, criterion.attacker, criterion.level, attribute=attribute
+    )
 
 
 # --- what contradicts the run

@@ -124,8 +124,8 @@ def shown(value: Value) -> str:
     if isinstance(value, Reference):
         if not value.id:
             return small_word(_LEFT_OUT[value.kind][0])
-        name = clean(value.id)
-        return f"{clean(value.attribute)} {name}" if value.attribute else name
+        name = small_word(clean(value.id)) if value.kind == "attribute" else clean(value.id)
+        return f"{small_word(clean(value.attribute))} {name}" if value.attribute else name
     if isinstance(value, bool):
         return small_word("yes" if value else "no")
     if isinstance(value, int | float):

@@ -6,6 +6,7 @@ Only the annex is written in several languages. A language is a package with two
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,7 +17,7 @@ from types import ModuleType
 ENGLISH_CODE = "en"
 ANNEX_LANGUAGES = {ENGLISH_CODE: "english", "fr": "french"}
 _LANGUAGE: ContextVar[str] = ContextVar("language", default=ENGLISH_CODE)
-NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
+NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 
 @contextmanager
@@ -54,12 +55,22 @@ def localize(figure: str) -> str:
     >>> localize("[6.8, 1,200]")
     '[6.8, 1,200]'
     >>> with writing_in("fr"):
-    ...     localize("[6.8, 1,200]").replace(NARROW_SPACE, "_")
+    ...     localize("[6.8, 1,200]").replace(NO_BREAK_SPACE, "_")
     '[6,8 ; 1_200]'
     """
     if is_english():
         return figure
-    return figure.replace(", ", " ; ").replace(",", NARROW_SPACE).replace(".", ",")
+    return figure.replace(", ", " ; ").replace(",", NO_BREAK_SPACE).replace(".", ",")
+
+
+def keep_signs(text: str) -> str:
+    """Signs that have a space before them stay on the line of their word, as French has it.
+
+    >>> with writing_in("fr"):
+    ...     keep_signs("Risque : 9 % ?").replace(NO_BREAK_SPACE, "_")
+    'Risque_: 9_%_?'
+    """
+    return text if is_english() else re.sub(r" (?=[:;?!%»])", NO_BREAK_SPACE, text)
 
 
 def day(iso: str) -> str:

@@ -9,6 +9,8 @@ from veilmeter.wording.english import page
 
 TEXTS = {
     "sentence.about": "{whose}: {words}",
+    "sentence.list": "; ",
+    "page.title": "Assessment of anonymized speech",
     "page.skip": "Skip to the content",
     "page.made": "Made with veilmeter {version}",
     "page.complete": page.NOTES["complete"],
@@ -82,41 +84,42 @@ TEXTS = {
     "recipients.assumed": "No recipient was declared. These are roles that guidance on anonymization names, each with what it "
     "may be assumed to have; please replace them by the real recipients. A figure is how often the strongest attacker that the "
     "recipient could be succeeds in 100 attempts, with its 95 % interval.",
-    "recipients.route_": "Route (EDPB Guidelines 02/2026, a draft for public consultation): not stated. The first row is the "
-    "simplified route, which assumes the strongest attacker; the rows below it are the contextual route.",
-    "recipients.route_simplified": "Simplified route (EDPB Guidelines 02/2026, a draft for public consultation): the strongest "
-    "attacker is assumed. What follows: the first row counts for every recipient, and what a recipient lacks is not an argument; "
-    "the other rows are for information. If a criterion is not met, the draft asks for further analysis. Attackers that were "
-    "not run are a gap in this route.",
-    "recipients.route_contextual": "Contextual route (EDPB Guidelines 02/2026, a draft for public consultation): each recipient "
-    "counts with what it can have. What follows: that a recipient lacks something is a claim to document and to review, which "
-    "contracts complement but do not replace; the figures hold for these recipients alone, so that a recipient who gets more, or "
-    "passes the speech on, has to be assessed again. The first row is the strongest attacker, for comparison.",
+    "recipients.route_": "Route (EDPB Guidelines 02/2026, a draft of 7 July 2026 for public consultation): not stated. The first "
+    "row is the simplified route, which assumes the strongest attacker; the rows below it are the contextual route.",
+    "recipients.route_simplified": "Simplified route (EDPB Guidelines 02/2026, a draft of 7 July 2026 for public consultation): "
+    "the strongest attacker is assumed. What follows: the first row applies to every recipient, and what a recipient lacks is not "
+    "an argument; the other rows are for information. If a criterion is not met, the draft asks for further analysis. Attackers "
+    "that were not run are a gap in this route.",
+    "recipients.route_contextual": "Contextual route (EDPB Guidelines 02/2026, a draft of 7 July 2026 for public consultation): "
+    "each recipient is assessed by what it can have. What follows: that a recipient lacks something is a claim to document and to "
+    "review, which contracts complement but do not replace; the figures hold for these recipients alone; a recipient who gets "
+    "more, or passes the speech on, has to be assessed again. The first row is the strongest attacker, for comparison.",
     "recipients.recipient": "recipient",
     "recipients.has": "what it has, and the attackers that were run for it",
     "recipients.means": "{has}. Attackers: {attackers}.",
     "recipients.original_speech": "original speech",
     "recipients.anonymizer": "the anonymizer",
-    "recipients.labels": "labels",
-    "recipients.pseudonyms": "pseudonyms",
+    "recipients.labels": "the speakers of some released recordings",
+    "recipients.pseudonyms": "pseudonyms that join one person's recordings",
     "recipients.candidates": "{count} candidates",
     "recipients.nothing": "nothing but the release",
-    "recipients.linking": "{level}: {figure} of 100; guessing {guessing} ({attacker}; {candidates} candidates; recordings together: "
-    "{length})",
+    "recipients.linking": "{level}: {figure} of 100; guessing {guessing} ({attacker}; {candidates} candidates; {length:recording} "
+    "at a time).",
     "recipients.linking_model": "{level}: {figure} of 100 according to a model; guessing {guessing} ({attacker}; {candidates} "
-    "candidates; recordings together: {length})",
-    "recipients.linking_unknown": "not known for {candidates} candidates: too few people were assessed",
+    "candidates; {length:recording} at a time).",
+    "recipients.linking_unknown": "not known for {candidates} candidates: too few people were assessed.",
     "recipients.person": "Person found most often: {figure} of 100, among {among}.",
     "recipients.person_by_chance": "Person found most often: {figure} of 100, among {among}, which guessing explains.",
     "recipients.singling_out": "{level}: {figure} of 100 more than a rule made without knowing anybody ({attacker})",
-    "recipients.inference": "{level}: {figure} of 100; guessing {guessing}",
-    "recipients.none": "not run for this recipient",
+    "recipients.inference": "{level}: {attribute}, {figure} of 100; guessing {guessing}",
+    "recipients.none": "not tested for this recipient",
     "recipients.no_attacker": "none",
-    "recipients.not_run": "Not run, although these recipients could do it: {attackers} ({names}).",
-    "recipients.no_inference": "Inferring attributes was run with anonymized speech of other people to learn from. Recipients "
-    "without the anonymizer and without labels do not have it; for them, inference was not run.",
-    "recipients.nobody": "{name}: none of the attackers that were run needs as little as this recipient has. Nothing was tested "
-    "for it, which does not mean that nobody can be recognized.",
+    "recipients.not_run": "Not run, although these recipients have what it takes: {attackers} ({names}).",
+    "recipients.no_inference": "Inference was tested with an attacker who learns from other people's anonymized speech. "
+    "Recipients who have neither the anonymizer nor know the speakers of released recordings lack that speech; for them, "
+    "inference was not tested.",
+    "recipients.nobody": "{name}: every attacker that was run needs more than this recipient has. Nothing was tested for it, "
+    "which does not mean that nobody can be recognized.",
     "recipients.more_candidates": "{name}: has {candidates} candidates, but at most {most} were run. Beyond that, the figure is a "
     "model's estimate.",
     "recipients.fewer_candidates": "{name}: has {candidates} candidates, but the shortest list that was run has {least}. With "
@@ -124,13 +127,13 @@ TEXTS = {
     "recipients.pseudonyms_not_run": "{name}: sees which recordings are by one person, but no attacker that was run put several "
     "recordings together. Assess with --lengths 1,3 or more, or with the attacker adaptive-pseudonyms.",
     "recipients.joins_anyway": "{name}: is declared without pseudonyms, but released recordings of one person were linked to each "
-    "other. It counts as a recipient who can put them together.",
-    "recipients.released_run": "{name}: has the anonymizer, but the attackers took the released run itself and did not run it "
-    "again. If it draws voices at random, this is not what the recipient would get.",
+    "other. It is treated as a recipient who can put them together.",
+    "recipients.released_run": "{name}: has the anonymizer, but the attackers used the released run instead of running it again. "
+    "If it draws voices at random, this is not what the recipient would get.",
     "recipients.anonymizer_not_run": "{name}: knows what the anonymizer makes of speech, but no attacker that was run uses this.",
     "recipients.attackers_of_nobody": "Attackers that were run, and that no declared recipient could be: {attackers}. Please state "
     "why nobody can get what they need.",
-    "recipients.other_list": "The first page counts with {candidates} candidates, which no declared recipient has.",
+    "recipients.other_list": "The first page assumes {candidates} candidates, which no declared recipient has.",
     "cast.controller": "Controller",
     "cast.contractual_recipient": "Recipient under a contract",
     "cast.motivated_intruder": "Motivated intruder",
@@ -176,7 +179,8 @@ TEXTS = {
     "attackers.unknown": "the attacker called {name}",
     "attackers.attacker": "attacker",
     "attackers.effort": "what it takes",
-    "attackers.note": "Recordings linked to the right person: {candidates} candidates, recordings together: {length}.",
+    "attackers.note": "Share of recordings linked to the right person, among {candidates} candidates and with {length:recording} "
+    "at a time.",
     "attackers.cost": "what it took here",
     "attackers.took_attack": "{seconds} processor seconds for the attack and its measurement",
     "attackers.took_extraction": "{seconds} for extracting voices",
@@ -184,6 +188,7 @@ TEXTS = {
     "attackers.unknown_attack": "processor time of the attack not recorded",
     "attackers.unknown_extraction": "extracting voices not timed here",
     "attackers.unknown_anonymizer": "running the anonymizer not timed here",
+    "attackers.machine": "{system}, {cores:core}",
     "attackers.unknown_machine": "not recorded",
     "attackers.used": "{enrollment} known and {trials} released recordings",
     "attackers.cost_note": "Means reasonably likely to be used are a question of cost, time and technology (GDPR, recital 26). "
@@ -195,6 +200,8 @@ TEXTS = {
     "attackers.no_margin": "Margin for better attackers: no attacker that was run here links more than the strongest of the "
     "published papers ({paper}, {found} of 100 recordings). This does not bound what later attackers will find. To see what "
     "attackers gained since an earlier assessment, compare the two runs.",
+    "attackers.chosen": "For everybody, this file counts {found} of 100: the attacker is chosen on some of the people and evaluated on "
+    "the others, because the highest of several figures is too high on average.",
     "attackers.severity": "severity, if this attacker is realistic",
     "attackers.not_measured": "not measured",
     "limit.none": "No limit was chosen for this assessment. A regulator's guidance may name one: the European Medicines Agency's "
@@ -233,10 +240,11 @@ TEXTS = {
     "standards.30136_success": "ISO/IEC 30136:2018, attack success: Linkability, per attacker and recipient",
     "standards.30136_leakage": "ISO/IEC 30136:2018, information leakage: information disclosed",
     "intruder.title": "Motivated intruder test",
-    "intruder.note": "A checklist after the guidance of the Information Commissioner's Office on anonymization (28 March 2025): somebody "
-    "who is reasonably competent, has no prior knowledge, and uses what is public. What this run says is filled in.",
+    "intruder.note": "A checklist based on the anonymization guidance of the Information Commissioner's Office (UK, 28 March "
+    "2025). The intruder is reasonably competent, has no prior knowledge, and uses what is public. What this run shows is filled "
+    "in.",
     "intruder.item": "question",
-    "intruder.run": "what this run says",
+    "intruder.run": "what this run shows",
     "intruder.answer": "answer, by whom, when",
     "intruder.means": "What may the intruder be assumed to have?",
     "intruder.recordings": "Which recordings of the people are public (talks, videos, voice messages)?",

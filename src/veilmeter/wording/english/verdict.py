@@ -423,7 +423,8 @@ def _inference_lay(
         sentence += f" From original speech: {span(original, None)}."
     for other in others:
         guessing = "" if other.null is None else f" (guessing {span(other.null, None)})"
-        sentence += f" {capitalize(str(other.at.get('attribute', '')))}: {span(other.value, None)}{guessing}."
+        name = str(other.at.get("attribute", "")).replace("_", " ")
+        sentence += f" {capitalize(name)}: {span(other.value, None)}{guessing}."
     return sentence
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 from veilmeter.core.estimate import Estimate
@@ -9,7 +10,18 @@ from veilmeter.core.findings import Reference
 from veilmeter.wording.catalog import Catalog, shown
 from veilmeter.wording.english.verdict import share_of
 from veilmeter.wording.french.annex import ATTACKERS, CHECKS, TEXTS
-from veilmeter.wording.numbers import chance, count, expected, listing, of_hundred, percent, roughly, span, whole
+from veilmeter.wording.numbers import (
+    capitalize,
+    chance,
+    count,
+    expected,
+    listing,
+    of_hundred,
+    percent,
+    roughly,
+    span,
+    whole,
+)
 
 
 def _who(name: str) -> str:
@@ -29,8 +41,8 @@ _SAY = {
     "personne dans l'un d'eux trouve tous les autres. Un nom est remplacé par un autre ; le lien entre les enregistrements demeure.",
     "nobody_tried": "Personne n'a d'essai, si bien qu'aucun résultat par personne n'est possible.",
     "lawyer_recipients": "Qui pourrait réellement obtenir la parole, et que sait-il d'autre (RGPD, considérant 26 : moyens "
-    "raisonnablement susceptibles d'être utilisés) ? Les attaquants sont définis ici par ce qu'ils ont ; lesquels existent est une question "
-    "de fait.",
+    "raisonnablement susceptibles d'être utilisés) ? Les attaquants sont définis ici par ce qu'ils ont ; savoir lesquels existent est une "
+    "question de fait.",
     "lawyer_contents": "Les mots prononcés, les bruits de fond ou les métadonnées identifient-ils des personnes ? Seules les voix ont été "
     "mesurées.",
     "lawyer_other_data": "D'autres données, disponibles ou qui le deviendront, facilitent-elles la reconnaissance ?",
@@ -53,13 +65,13 @@ _SAY = {
     "attribuées.",
     "speech_not_measured": "On n'a pas mesuré si les enregistrements anonymisés sont encore de la parole.",
     "speech_not_yet_measured": "On n'a pas encore mesuré si les enregistrements anonymisés sont de la parole.",
-    "originals_without_words": "La reconnaissance de la parole n'a trouvé aucun mot dans {wordless} de {recordings} enregistrements d'origine ; "
+    "originals_without_words": "La reconnaissance de la parole n'a trouvé aucun mot dans {wordless:enregistrement/enregistrements} d'origine sur {recordings} ; "
     "elle ne peut donc pas dire si les anonymisés sont de la parole.",
     "low_quality": "La qualité prédite des enregistrements anonymisés est de {quality:.1f} sur une échelle de 1 à 5 : cela ne ressemble "
     "guère à de la parole.",
-    "words_understood": "La reconnaissance de la parole comprend des mots dans {understood} de {recordings} enregistrements anonymisés.",
+    "words_understood": "La reconnaissance de la parole comprend des mots dans {understood:enregistrement anonymisé/enregistrements anonymisés} sur {recordings}.",
     "not_protected": "Les personnes qui parlent dans ces enregistrements ne sont pas protégées du tout.",
-    "distrusted": "L'évaluation elle-même ne se dit pas digne de confiance.",
+    "distrusted": "D'après ses propres vérifications, l'évaluation n'est pas fiable.",
     # --- ce qui n'a pas été testé
     "not_asked_for": "non demandé",
     "family_not_asked_for": "{family} n'a pas été demandé",
@@ -86,10 +98,9 @@ _SAY = {
     "reasons_left_out": "{count:,} de plus figurent dans results.json.",
     "future_not_tested": "D'autres attaquants, et la reconnaissance du locuteur à venir.",
     # --- fiabilité
-    "self_checks_failed": "Ne vous fiez pas encore à ce résultat : {failed} de {made:vérification/vérifications} {failed:~a/ont} échoué.",
+    "self_checks_failed": "Ne vous fiez pas encore à ce résultat : {failed:vérification/vérifications} sur {made} {failed:~a/ont} échoué.",
     "untrustworthy": "Ne vous fiez pas encore à ce résultat : ses vérifications ont échoué.",
-    "alarm_is_certain": "L'alerte est certaine, bien que {failed} de {made:vérification/vérifications} {failed:~ait/aient} "
-    "échoué.",
+    "alarm_is_certain": "L'alerte est certaine, bien que {failed:vérification/vérifications} sur {made} {failed:~ait/aient} échoué.",
     # --- limite
     "limit_without_linking": "La limite de {percent:.3g} sur 100 a été donnée, mais la corrélation n'a pas été mesurée.",
     # --- ce qu'il faut faire
@@ -103,17 +114,17 @@ _SAY = {
     "advice_vary_parameters": "Utiliser un anonymiseur dont l'effet ne s'apprend pas par des exemples, par exemple en tirant de nouveaux "
     "paramètres pour chaque enregistrement.",
     "recordings_inverted": "Pour {estimate:%} enregistrements sur 100, inverser l'anonymisation révèle le locuteur.",
-    "advice_treat_people": "Traiter autrement {number:~la personne/les personnes} reliée{number:~/s} plus d'une fois sur deux "
-    "({number}), ou ne pas {number:~la/les} diffuser.",
+    "advice_treat_people": "Traiter à part {number:personne reliée/personnes reliées} plus d'une fois sur deux, ou ne pas diffuser "
+    "{number:~ses/leurs} enregistrements.",
     "people_are_listed": "La liste de la partie technique montre qui c'est.",
-    "linked_without": "Sans {number:~cette personne/ces personnes} ({number}), l'attaquant le plus fort relierait {linked:%} enregistrements sur "
-    "100 des autres ; avec, il en relie {before:%}.",
+    "linked_without": "Sans {number:~elle/elles}, l'attaquant le plus fort relierait {linked:%} enregistrements sur 100 des autres personnes ; avec "
+    "{number:~elle/elles}, il en relie {before:%}.",
     "advice_less_similar_voices": "Utiliser de nouvelles voix moins semblables à celles d'origine.",
     "advice_decide_attribute": "Décider si l'attribut {attribute} peut être connu ; sinon, choisir les nouvelles voix indépendamment de lui.",
     "attribute_inferred": "Il est déduit correctement pour {estimate:%} enregistrements sur 100.",
     "advice_more_people": "Évaluer plus de personnes.",
     "advice_assess_speech": "Évaluer des enregistrements ou des vecteurs : des scores ne disent pas qui un attaquant nomme.",
-    "interval_is_wide": "Le chiffre véritable est probablement entre {low:.0f} et {high:.0f} sur 100 ; avec quatre fois plus de personnes, cette "
+    "interval_is_wide": "Le chiffre véritable se situe probablement entre {low:.0f} et {high:.0f} sur 100 ; avec quatre fois plus de personnes, cette "
     "plage serait moitié moins large.",
     "advice_listen": "Écouter le résultat avant de s'y fier : il ne reste peut-être presque plus de voix.",
     "advice_assess_again": "Réévaluer quand l'anonymiseur, ses réglages, les enregistrements ou les destinataires changent.",
@@ -125,7 +136,7 @@ _VERDICTS = {
     "high": "Des personnes peuvent être reconnues.",
     "raised": "La protection est partielle.",
     "unknown": "Trop peu a été mesuré pour dire si des personnes peuvent être reconnues.",
-    "low": "Aucun des attaquants exécutés n'a fait mieux que le hasard.",
+    "low": "Aucun des attaquants simulés n'a fait mieux que le hasard.",
 }
 WORDS.words("verdict")(lambda level: _VERDICTS[level])
 _RISKS = {"overestimated": "plus élevé", "underestimated": "plus bas", "either": "plus bas ou plus élevé"}
@@ -154,20 +165,19 @@ def _within(group: tuple[Reference, ...]) -> str:
 
 @WORDS.words("release_found")
 def _release_found(attacker: str, candidates: int, about: str, **counts: Any) -> str:
-    return f"{_release_count(**counts).removesuffix('.')}, par {_who(attacker)}, avec une liste de {count(candidates, 'candidat')}."
+    return f"{_release_count(**counts).removesuffix('.')} par {_who(attacker)}, avec une liste de {count(candidates, 'candidat')}."
 
 
 @WORDS.words("release_count")
 def _release_count(size: int, listed: int, found: float, low: float, high: float, basis: str) -> str:
     if basis == "unknown":
-        return f"On ne sait pas combien des {_people(listed)} recherchées seraient trouvées."
+        return f"On ne sait pas combien des {_people(listed)} recherchées seraient retrouvées."
     model = "Selon un modèle : " if basis in ("model", "beyond") else ""
     if listed == 1:
-        return f"{model}La seule personne recherchée serait trouvée dans environ {span(100 * found, (100 * low, 100 * high))} cas sur 100."
-    whole_release = "" if listed == size else f"Dans une diffusion de {_people(size)}, "
-    return (
-        f"{model}{whole_release}Environ {span(found, (low, high))} des {_people(listed)} recherchées seraient trouvées."
-    )
+        return f"{model}La seule personne recherchée serait retrouvée dans environ {span(100 * found, (100 * low, 100 * high))} cas sur 100."
+    where = f"{model}dans une diffusion de {_people(size)}, " if listed != size else model
+    found_people = f"environ {span(found, (low, high))} des {_people(listed)} recherchées seraient retrouvées."
+    return capitalize(where + found_people)
 
 
 @WORDS.words("nobody_ranked")
@@ -178,9 +188,9 @@ def _nobody_ranked(scores_only: bool, tried: int | None = None) -> str:
 
 
 _AGREE = {
-    "same": "en grande partie les mêmes",
-    "partly": "en partie les mêmes",
-    "different": "pour la plupart d'autres",
+    "same": "en grande partie les mêmes personnes",
+    "partly": "en partie les mêmes personnes",
+    "different": "pour la plupart des personnes différentes",
 }
 
 
@@ -190,7 +200,9 @@ def _people_linked(
     expected_by_chance: float | None = None, agreement: str | None = None,
 ) -> str:  # fmt: skip
     if linked:
-        said = f"{whole(listed or linked)} de {_speakers(total)} sont reliés plus d'une fois sur deux par l'attaquant qui les trouve le mieux, parmi "
+        shown_people = listed or linked
+        verb, them = ("est relié", "le") if shown_people == 1 else ("sont reliés", "les")
+        said = f"{_speakers(shown_people)} sur {whole(total)} {verb} plus d'une fois sur deux par l'attaquant qui {them} retrouve le mieux, parmi "
         said += f"{_people(speakers)} et avec {count(length, 'enregistrement')}"
         if not listed and not recognized:
             said += ", ce que le hasard explique" if explained else ", ce qu'on ne peut distinguer du hasard"
@@ -202,14 +214,22 @@ def _people_linked(
             else "."
         )
     else:
-        said = f"Sur {_speakers(total)}, aucun n'est relié plus d'une fois sur deux par un attaquant exécuté."
-    return said if agreement is None else f"{said} Les attaquants trouvent {_AGREE[agreement]} personnes."
+        said = f"Sur {_speakers(total)}, aucun n'est relié plus d'une fois sur deux par un des attaquants simulés."
+    return said if agreement is None else f"{said} Les attaquants retrouvent {_AGREE[agreement]}."
 
 
 @WORDS.words("worst_person")
-def _worst_person(estimate: Estimate, total: int, explained: bool, **further: Any) -> str:
-    luck = ", ce que le hasard explique parmi tant de personnes" if explained else ""
-    return f"La personne la plus souvent trouvée, sur {_people(total)} : {of_hundred(estimate)} de ses enregistrements sur 100 lui sont reliés{luck}."
+def _worst_person(estimate: Estimate, attacker: str, total: int, attackers: int, explained: bool) -> str:
+    trials = int(estimate.n.get("conversations", 0))
+    linked = round(estimate.value / 100 * trials) if math.isfinite(estimate.value) else 0
+    said = f"La personne la plus souvent retrouvée l'est dans {whole(linked)} essais sur {whole(trials)}, par l'attaquant {attacker}."
+    looked_at = f"{_people(total)} et {count(attackers, 'attaquant')}"
+    if explained or estimate.interval is None:
+        return (
+            f"{said} Le hasard {'' if explained else 'ne '}l'explique{'' if explained else ' pas'}, pour {looked_at}."
+        )
+    low, high = estimate.interval
+    return f"{said} À la longue, ce peut être {low:.0f} à {high:.0f} sur 100, compte tenu de {looked_at}."
 
 
 @WORDS.words("linking")
@@ -240,8 +260,8 @@ def _disclosure(
     if top_targets is not None:
         more = f" Mais {count(top_targets, 'comparaison')} d'une même personne dépassent toutes celles de personnes différentes, plus que par hasard."
     return (
-        f"Comparer deux enregistrements{_within(group)} révèle en moyenne {of_hundred(share)} % de ce qu'on pourrait savoir, à savoir s'ils sont "
-        f"de la même personne{noise}.{more}"
+        f"Comparer deux enregistrements{_within(group)} révèle en moyenne {of_hundred(share)} % de ce qu'on pourrait savoir sur le fait "
+        f"qu'ils proviennent ou non d'une même personne{noise}.{more}"
     )
 
 
@@ -259,7 +279,8 @@ def _inference(
     said += "" if original is None else f" À partir de la parole d'origine : {span(original, None)}."
     for other in others:
         luck = "" if other.null is None else f" (hasard {span(other.null, None)})"
-        said += f" {other.at.get('attribute', '')} : {span(other.value, None)}{luck}."
+        name = shown(Reference("attribute", str(other.at.get("attribute", ""))))
+        said += f" {capitalize(name)} : {span(other.value, None)}{luck}."
     return said
 
 
@@ -294,15 +315,15 @@ def _people_unheard(
     unheard: int, total: int, limit: float, recordings: tuple[Reference, ...] = (), **further: Any
 ) -> str:
     if not unheard and not recordings:
-        return f"Sur {_ORIGINAL}, chacune de {_people(total)} est reconnue."
-    who = [f"{unheard} de {_people(total)}"] if unheard else []
+        return f"Sur {_ORIGINAL}, chacune des {_people(total)} est reconnue."
+    who = [f"{_people(unheard)} sur {whole(total)}"] if unheard else []
     who += [f"les enregistrements avec {shown(recordings)}"] if recordings else []
     return f"Même sur {_ORIGINAL} ne sont pas reconnus : {listing(who)}. On ne peut rien en dire. Utilisez un extracteur qui les reconnaît."
 
 
 @WORDS.words("original_linked")
 def _original_linked(passed: bool, linked: float, speakers: int) -> str:
-    figure = f"l'attaquant relie {span(linked, None)} enregistrements sur 100 parmi {whole(speakers)} (il faut la moitié du chemin du hasard à la certitude)"
+    figure = f"l'attaquant relie {span(linked, None)} enregistrements sur 100 parmi {whole(speakers)} (le seuil est à mi-chemin entre le hasard et la certitude)"
     return (
         f"Sur {_ORIGINAL}, {figure} : il reconnaît les personnes."
         if passed
@@ -313,9 +334,9 @@ def _original_linked(passed: bool, linked: float, speakers: int) -> str:
 @WORDS.words("adaptation_not_run")
 def _adaptation_not_run(missing: str) -> str:
     return (
-        "Aucun attaquant adapté n'a été exécuté."
+        "Aucun attaquant adapté n'a été simulé."
         if missing == "adapted"
-        else "Aucun attaquant de comparaison (ignorant, lazy-informed) n'a été exécuté."
+        else "Aucun attaquant de comparaison (ignorant, lazy-informed) n'a été simulé."
     )
 
 
@@ -329,18 +350,22 @@ def _adaptation(passed: bool, adapted: str, unadapted: str, adapted_eer: float, 
 
 @WORDS.words("recordings_unchanged")
 def _recordings_unchanged(unchanged: int, compared: int, let_through: int) -> str:
-    of_all = f"de {whole(compared)} enregistrements anonymisés"
-    said = [f"{whole(unchanged)} {of_all} sont les originaux : ils n'ont pas été anonymisés."] if unchanged else []
+    of_all = f"sur {whole(compared)} enregistrements anonymisés"
+    said = (
+        [f"{capitalize(of_all)}, {whole(unchanged)} sont identiques aux originaux : pas d'anonymisation."]
+        if unchanged
+        else []
+    )
     if let_through:
         said.append(
-            f"{whole(let_through)} {of_all} ressemblent bien plus à l'original que tous les autres : presque rien n'y a été changé."
+            f"{capitalize(of_all)}, {whole(let_through)} ressemblent bien plus à l'original que tous les autres : presque rien n'y a été changé."
         )
-    return " ".join(said) or f"Aucun {of_all} n'est égal à son original."
+    return " ".join(said) or f"{capitalize(of_all)}, aucun n'est identique à son original."
 
 
 @WORDS.words("copies")
 def _copies(passed: bool, copies: int, trials: int, released: int = 0) -> str:
-    said = f"{whole(copies)} de {whole(trials)} enregistrements d'essai figurent aussi dans la référence, {whole(released)} du seul côté anonymisé"
+    said = f"Sur {whole(trials)} enregistrements d'essai, {whole(copies)} figurent aussi dans la référence, {whole(released)} du seul côté anonymisé"
     return said + ("." if passed else " : c'est l'enregistrement qui est reconnu, pas la voix. Retirez les copies.")
 
 
@@ -366,7 +391,7 @@ def _enough(
 def _training_overlap(overlap: int, speakers: int, role: str) -> str:
     if not overlap:
         return "Aucun locuteur évalué n'est dans la parole d'entraînement fournie."
-    return f"{whole(overlap)} de {_speakers(speakers)} évalués sont aussi dans la parole d'entraînement : l'attaquant les connaît déjà."
+    return f"Sur {_speakers(speakers)} évalués, {whole(overlap)} figurent aussi dans la parole d'entraînement : l'attaquant les connaît déjà."
 
 
 @WORDS.words("same_session")
@@ -446,7 +471,7 @@ def _draws(effect: Literal["none", "harmless", "misleading"], noticed: int, size
 def _vector_lengths(passed: bool) -> str:
     if passed:
         return "La seule longueur des vecteurs ne fait reconnaître personne que les attaquants ne trouvent déjà."
-    return "La longueur des vecteurs distingue des personnes, et aucun attaquant exécuté ne s'en sert."
+    return "La longueur des vecteurs distingue des personnes, et aucun attaquant simulé ne s'en sert."
 
 
 _TARGETS = {
@@ -466,19 +491,27 @@ def _target_voices(effect: str, share: float, known: bool, **further: Any) -> st
 @WORDS.words("words_lost")
 def _words_lost(lost: int, recordings: int, silent: int) -> str:
     return (
-        f"Dans {whole(lost)} de {whole(recordings)} enregistrements anonymisés (silencieux : {whole(silent)}), la reconnaissance de la parole ne comprend "
+        f"Dans {count(lost, 'enregistrement')} sur {whole(recordings)} (silencieux : {whole(silent)}), la reconnaissance de la parole ne comprend "
         "pas un mot : le silence et le bruit protègent n'importe qui."
     )
 
 
 # --- fiabilité, limite, ce qu'il faut faire
 
+_UNMADE = ("n'a pas pu être faite", "n'ont pas pu être faites")
+
 
 @WORDS.words("self_checks_passed")
 def _self_checks_passed(made: int, open: int) -> str:
-    passed = f"Les {whole(made)} vérifications possibles ont réussi" if made else "Aucune vérification n'a été possible"
-    rest = f" ; {whole(open)} n'ont pas pu être faites" if open else ""
-    return f"{passed}{rest}. Cela ne dit pas que la diffusion soit sans risque, et ne vaut que pour les attaquants exécutés."
+    passed = "Aucune vérification n'a été possible"
+    if made:
+        passed = (
+            "La seule vérification possible a réussi"
+            if made == 1
+            else f"Les {whole(made)} vérifications possibles ont réussi"
+        )
+    rest = f" ; {whole(open)} {_UNMADE[open != 1]}" if open else ""
+    return f"{passed}{rest}. Cela ne signifie pas que la diffusion soit sans risque, et ne vaut que pour les attaquants simulés."
 
 
 @WORDS.words("contents_not_tested")
@@ -514,7 +547,12 @@ WORDS.words("advice_remedy")(
 )
 
 
+_LACKING = ("l'attaquant qui manque", "les attaquants qui manquent")
+
+
 @WORDS.words("advice_run_attackers")
 def _advice_run_attackers(attackers: tuple[str, ...]) -> str:
     named = [f"{_who(name)} ({name})" for name in attackers[:2]]
-    return f"Ajouter les attaquants non exécutés ({len(attackers)}) : {' ; '.join(named)}{' ; et autres' if len(attackers) > 2 else ''}."
+    others = len(attackers) - len(named)
+    more = f" ; et {others} {'autre' if others == 1 else 'autres'}" if others else ""
+    return f"Simuler aussi {_LACKING[len(attackers) > 1]} : {' ; '.join(named)}{more}."
