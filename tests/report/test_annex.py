@@ -353,11 +353,14 @@ def test_a_french_document_is_checked_and_set_as_french(tmp_path: Path) -> None:
         path = write_report(stating(title="Ward 3"), tmp_path / "a.docx", form="docx", language=language)
         document = docx.Document(str(path))
         assert f'w:lang w:val="{code}"' in document.styles.element.xml
-    path = write_report(stating(title="Ward 3"), tmp_path / "a.docx", form="docx", language="fr")
+    many = [{"name": "A", "original_speech": True, "candidates": 5000}]
+    path = write_report(stating(title="Ward 3", recipients=many), tmp_path / "a.docx", form="docx", language="fr")
     document = docx.Document(str(path))
     written = [paragraph.text for paragraph in document.paragraphs]
     written += [cell.text for table in document.tables for row in table.rows for cell in row.cells]
     assert written[0] == "Ward 3\N{NO-BREAK SPACE}: annexe au dossier"
+    assert "5\N{NO-BREAK SPACE}000 candidats ;".replace(" ;", "\N{NO-BREAK SPACE};") in "".join(written)
+    assert not re.search(r"\d\?\d", "".join(written))
     assert not re.search(" [:;?!%»]|\N{NARROW NO-BREAK SPACE}", "".join(written))
 
 

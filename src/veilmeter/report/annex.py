@@ -533,7 +533,8 @@ def _cross_references(file: File) -> tuple[Chapter, ...]:
     cells = _recipient_cells(file, intruder, assumed=True)
     found = {
         "attempts": file.join(
-            file.about(file.texts[f"criterion.{n}"], cell) for n, cell in zip(THREE, cells[2:], strict=True)
+            file.about(file.texts[f"criterion.{n}"], cell.removesuffix("."))
+            for n, cell in zip(THREE, cells[2:], strict=True)
         ),
         "means": cells[1],
         "repeat": day(file.entries.get("review_date") or FILL_IN),

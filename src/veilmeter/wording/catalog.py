@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Finding, Item, Reference, ReferenceKind, Value
 from veilmeter.core.text import clean
-from veilmeter.wording.language import localize, small_word
+from veilmeter.wording.language import NO_BREAK_SPACE, localize, small_word
 from veilmeter.wording.numbers import chance, count, full, listing, of_hundred, whole
 
 Audience = Literal["terminal", "lay", "technical", "annex"]
@@ -130,7 +130,7 @@ def shown(value: Value) -> str:
         return small_word("yes" if value else "no")
     if isinstance(value, int | float):
         return whole(value) if isinstance(value, int) else localize(f"{value:.3g}")
-    return clean(value)
+    return clean(value, keep=NO_BREAK_SPACE)
 
 
 def _show_items(items: tuple[Item, ...]) -> list[str]:
