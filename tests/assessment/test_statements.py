@@ -61,7 +61,7 @@ def test_nothing_is_stated_that_was_not_given() -> None:
         ({"annex": {"controler": "x"}}, "annex: unknown option 'controler'"),
         ({"annex": "x"}, "annex must be a table"),
         ({"annex": {"controller": 3}}, "annex: controller must be text"),
-        ({"annex": {"review_date": "next year"}}, "annex: not a date: 'next year'"),
+        ({"annex": {"review_date": "next year"}}, "annex: review_date: not a date: 'next year'"),
         ({"annex": {"severity": "grave"}}, "severity: 'grave' is not on the scale negligible"),
         ({"annex": {"route": "short"}}, "route: unknown value 'short'"),
         ({"annex": {"route": "contextual"}}, "no recipient is declared"),

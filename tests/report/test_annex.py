@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from tests.report.conftest import simulated
 from tests.results.sample_results import sample
+from tests.test_english import judged
 from tests.wording.samples import findings_of
 
 from veilmeter.assessment import assess
@@ -193,6 +195,23 @@ def test_every_attribute_has_its_control() -> None:
         in (chapter.paragraphs[1])
     )
     assert not any(c.title == TEXTS["inference.title"] for c in chapters_of(replace(results, parts={})))
+
+
+# --- no form of a report judges
+
+
+@pytest.mark.parametrize(
+    ("form", "template", "language"),
+    [("html", "", None), ("md", "", None), ("latex", "", None)]
+    + [(form, "authority" * (form == "html"), code) for form in ("html", "pia-json") for code in ANNEX_LANGUAGES],
+)
+def test_no_report_calls_data_anonymous_compliant_safe_or_legal(
+    run: Path, tmp_path: Path, form: str, template: str, language: str | None
+) -> None:
+    """What is written, with everything that attackers and measures say of themselves."""
+    path = write_report(run, tmp_path / "r", form=form, template=template, language=language)
+    written = re.sub(r"<(script|style).*?</\1>|<[^>]+>", " ", path.read_text(), flags=re.DOTALL)
+    assert judged(" ".join(html.unescape(written).split())) == []
 
 
 # --- languages, and the template for authorities

@@ -28,7 +28,7 @@ def _read_date(value: Any) -> Any:
     try:
         return date.fromisoformat(text).isoformat()
     except (TypeError, ValueError):
-        raise InputError(f"not a date: {str(text)[:40]!r}", fix="write it as 2027-11-30") from None
+        raise InputError(f"review_date: not a date: {str(text)[:40]!r}", fix="write it as 2027-11-30") from None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -131,20 +131,18 @@ def write_report(
         from veilmeter.report.sound import recordings_of
 
         recordings = recordings_of(subject)
-    code = language or ENGLISH_CODE
-    with writing_in(code):
+    with writing_in(language or ENGLISH_CODE):
         shown, names = public(subject, run_key(subject.folder), show_ids=show_ids)
-    options = Options(
-        show_ids=show_ids,
-        limit=limit if limit is not None else shown.results.settings.get("threshold"),
-        release_size=release_size,
-        candidates=candidates,
-        paper=paper or PAPERS[0],
-        template=template,
-        language=code,
-        recordings={names[speaker]: pairs for speaker, pairs in recordings.items()},
-    )
-    with writing_in(code):
+        options = Options(
+            show_ids=show_ids,
+            limit=limit if limit is not None else shown.results.settings.get("threshold"),
+            release_size=release_size,
+            candidates=candidates,
+            paper=paper or PAPERS[0],
+            template=template,
+            language=language or ENGLISH_CODE,
+            recordings={names[speaker]: pairs for speaker, pairs in recordings.items()},
+        )
         _write(path, shown, options, form, annex_only)
     return path
 
