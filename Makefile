@@ -36,10 +36,11 @@ test: $(STAMP) browser  ## all tests
 coverage: $(STAMP) browser  ## all tests, with the share of lines and branches they run, and a floor for it
 	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term --cov-fail-under=$(LEAST_COVERED)
 
-lint: $(STAMP)  ## ruff and mypy --strict
+lint: $(STAMP)  ## ruff, mypy --strict, and phrases to rewrite
 	$(BIN)/ruff check src tests benchmarks examples tools
 	$(BIN)/ruff format --check src tests benchmarks examples tools
 	$(BIN)/mypy
+	$(BIN)/python tools/english.py
 
 bench: $(STAMP) ## speed as ratios, each measured in one run
 	$(BIN)/python -m benchmarks
@@ -61,8 +62,9 @@ audit: $(STAMP)  ## known vulnerabilities of the locked packages; needs a networ
 test-lower: $(STAMP)  ## the tests with the lowest versions that are allowed
 	$(BIN)/python tools/lower_bounds.py
 
-reference: $(STAMP)  ## docs/reference/commands.md, from the declarations of the options
+reference: $(STAMP)  ## docs/reference: commands and tables, from the declarations
 	$(BIN)/python tools/command_reference.py
+	$(BIN)/python tools/reference_tables.py
 
 docs: $(STAMP)  ## the documentation as a site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

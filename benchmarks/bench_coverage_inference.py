@@ -1,6 +1,6 @@
-"""Do the intervals of attribute inference hold the truth where there is nothing to find? And the null range?
+"""Coverage of the intervals of attribute inference, and of the null range, where there is nothing to find.
 
-Speakers differ from each other and recordings within speakers; the attribute is dealt at random, to speakers or to
+Speakers differ from each other and recordings within speakers; the attribute is assigned at random, to speakers or to
 recordings. The truth is 100 % divided by the number of values.
 """
 

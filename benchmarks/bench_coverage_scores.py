@@ -50,7 +50,7 @@ def trials(rng: np.random.Generator, people: int, utterances: int, distance: flo
 def coverage(
     *, people: int, utterances: int, distance: float, samples: int, resamples: int = 300, seed: int = 0
 ) -> dict[str, float]:
-    """The share of samples whose interval holds the truth."""
+    """The share of samples whose interval covers the true value."""
     right = truth(distance)
     rng = np.random.default_rng([seed, people, utterances])
     hits = dict.fromkeys(MEASURES, 0)

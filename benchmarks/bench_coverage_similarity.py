@@ -1,4 +1,4 @@
-"""Of 95 % intervals of the similarity measures, how many hold the truth: new speakers in every sample.
+"""Coverage of the 95 % intervals of the similarity measures, with new speakers in every sample.
 
 The truth is the mean over all samples, which estimate the same population.
 """

@@ -3,10 +3,10 @@
 Simulated: from 50 people with four recordings each to 20,000, in ten worlds. Real: from a part of the people of the
 VoicePrivacy 2020 x-vectors, and of LibriSpeech recordings, to all of them, where that data lies beside the repository.
 
-The target is a mean error of log10 of at most 0.12 and intervals that hold the truth in 90 to 98 of 100. Beside each
-error stands that of an oracle, somebody who is told how each of the same recordings fares among all people: what is
-left is who happens to be among the few, and no estimate from them can do better. Where the oracle misses the target,
-it says so; that is still a target that was missed.
+The target is a mean error of log10 of at most 0.12 and intervals that cover the true value in 90 to 98 of 100 cases.
+Beside each error is that of an oracle, which knows how each of the same recordings fares among all people. Its error
+comes only from who happens to be among the few, and no estimate from them can do better. Where the oracle misses the
+target as well, the output says so; the target is missed all the same.
 """
 
 from __future__ import annotations

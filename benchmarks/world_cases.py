@@ -103,7 +103,7 @@ def voices_of(world: World, people: int, rng: np.random.Generator) -> Voices:
 
 
 def _kept(voices: Voices, rows: NDArray[np.bool_], noise: float = 0.3, **more: object) -> Case:
-    """These recordings are little changed, noise stands in place of all others; attackers' own run does the same."""
+    """These recordings are little changed, and noise replaces all others; the attackers' own run does the same."""
 
     def run() -> Floats:
         return np.where(rows[:, None], voices.original + noise * voices.noise(), voices.noise())
@@ -137,7 +137,8 @@ def _pseudonyms(voices: Voices) -> Case:
 
 
 def _kept_pseudonyms(sharing: int) -> Callable[[Voices], Case]:
-    """New voices for good, each for so many people: who knows one anonymized recording finds the others."""
+    """Permanent new voices, each shared by `sharing` people: anyone who knows one anonymized recording finds the
+    others."""
 
     def make(voices: Voices) -> Case:
         voice = voices.rng.standard_normal((voices.people, DIMENSION))[voices.own // sharing]
@@ -192,7 +193,7 @@ def _released_copies(voices: Voices) -> Case:
 
 
 def _mislabels(voices: Voices) -> Case:
-    """Hardly protected, and every fifth recording stands under a wrong name."""
+    """Hardly protected, and every fifth recording has a wrong name."""
     rows = np.flatnonzero(voices.rng.random(len(voices.own)) < 0.2)
     original = voices.original.copy()
     original[rows] = original[voices.rng.permutation(rows)]
@@ -370,9 +371,9 @@ WORLDS: dict[str, World] = {
     "perfect": World(_perfect, False, "noise in place of every recording"),
     "perfect, no own run": World(lambda v: Case(v.original, v.noise()), False, "the same, attackers have no run"),
     "new voices": World(_pseudonyms, False, "one new voice per speaker and run", most="raised"),
-    "kept voices": World(_kept_pseudonyms(1), True, "one new voice per speaker for good"),
-    "voices for two": World(_kept_pseudonyms(2), True, "one new voice for good for every two speakers"),
-    "voices for five": World(_kept_pseudonyms(5), True, "one new voice for good for every five speakers"),
+    "kept voices": World(_kept_pseudonyms(1), True, "one permanent new voice per speaker"),
+    "voices for two": World(_kept_pseudonyms(2), True, "one permanent new voice for every two speakers"),
+    "voices for five": World(_kept_pseudonyms(5), True, "one permanent new voice for every five speakers"),
     "one voice": World(_one_voice, False, "one voice for everybody"),
     "noise": World(lambda v: Case(v.original, *(0.5 * v.original + v.noise() for _ in range(2))), True, "half kept"),
     "scaled": World(lambda v: Case(v.original, 0.8 * v.original, 0.8 * v.original), True, "nothing but the level"),

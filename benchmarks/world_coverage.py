@@ -1,4 +1,4 @@
-"""Whether the intervals of headlines hold the truth.
+"""Coverage of the headlines' intervals.
 
 Where nobody can be recognized, the truth is what guessing gives. Elsewhere it is the mean of that very figure over many
 draws of the same world: other judgments of it, and witnesses, which are assessments that give nothing but this figure,
@@ -81,8 +81,8 @@ def wanted_witnesses(judgments: Iterable[Judgment]) -> list[tuple[str, int, int,
 
 
 def covered(judgments: Sequence[Judgment], witnesses: Sequence[Witness] = ()) -> list[bool]:
-    """Whether the interval of each headline holds the truth, for judgments of one world; those of which it is not known
-    are left out."""
+    """Whether the interval of each headline covers the true value, for judgments of one world; those whose true value
+    is not known are left out."""
     inside = []
     for judgment in judgments:
         curves = [other.curve for other in judgments if other is not judgment] + [other.curve for other in witnesses]

@@ -111,7 +111,7 @@ def simulated_case(world: str, people: int, seed: int) -> Iterator[tuple[dict[st
     if case.trials is None:
         yield {**sides, **by}, case
         return
-    # Whoever is not tried is enrolled.
+    # People who are not tried are enrolled.
     tried = [name for name, trial in zip(ids, case.trials, strict=True) if trial]
     with _lists([name for name in ids if name not in set(tried)], tried) as lists:
         yield {**sides, **by, **lists}, case
@@ -254,9 +254,9 @@ def untrue_findings(results: Results, case: Case, world: World) -> Iterator[str]
     if truth.own_run and own_run is not None and own_run.failed:
         yield "a run of the anonymizer is called another's"
     if truth.one_voice is False and "one_voice_per_speaker" in by_code:
-        yield "one voice per speaker is said of a release that has none"
+        yield "one voice per speaker is claimed for a release that has none"
     if truth.one_voice and "one_voice_per_speaker" not in by_code:
-        yield "one voice per speaker is not said"
+        yield "one voice per speaker is not reported"
     changed = by_code.get("recordings_unchanged")
     if changed is not None and truth.let_through is not None:
         said = int(changed.values["unchanged"]) + int(changed.values["let_through"])  # type: ignore[call-overload]

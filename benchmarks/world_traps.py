@@ -62,7 +62,7 @@ def _only(attribute: str, values: int, strength: float = 1.0) -> Callable[[Voice
 
 
 def _let_through(count: Callable[[Voices], int], tails: bool = False) -> Callable[[Voices], Case]:
-    """So many recordings are hardly changed, noise stands in place of the others."""
+    """Some recordings are hardly changed, and noise replaces the others."""
 
     def noise(voices: Voices) -> Floats:
         return voices.rng.standard_t(3, voices.original.shape) if tails else voices.noise()

@@ -9,11 +9,12 @@ shared data lies beside the repository). Each world says whether people can be r
 - false reassurance: a trustworthy "low" where people can be recognized (none is allowed);
 - trusted false alarms: a trustworthy level above what is true (at most one in twenty);
 - certain alarms that are doubted (none is allowed), and findings that are not true of the world;
-- coverage: how often the headline's interval holds the truth (`benchmarks.world_coverage`).
+- coverage: how often the headline's interval covers the true value (`benchmarks.world_coverage`).
 
 The whole should take half an hour on two cores: large worlds have fewer seeds, the largest are few. With `--keep`
-judgments are added to a file, those that stand there already are not passed again, and after `--minutes` it stops: a
-court can sit in several sessions. Witnesses of the truth are called when all judgments are passed.
+judgments are added to a file, cases that the file already has are skipped, and after `--minutes` the
+benchmark stops, so that it can be run in several sittings. The reference draws, which give the true values, follow
+when all cases are done.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _counted(judgments: Sequence[Judgment], witnesses: Sequence[Witness]) -> Ite
     yield f"worlds with findings that are not true of them: {len(told)} of {len(judgments)} (wanted: at most 1 in 20)"
     inside = covered_everywhere(judgments, witnesses)
     if inside:
-        yield f"the headline's interval holds the truth: {np.mean(inside):.1%} of {len(inside)} (wanted: 93 to 98 %)"
+        yield f"coverage of the headline's interval: {np.mean(inside):.1%} of {len(inside)} (wanted: 93 to 98 %)"
 
 
 def tasks(

@@ -39,7 +39,7 @@ PAPER = {"original": (25.4, 24.4), "retrained": (14.6, 13.1)}
 
 
 def load(data: Path, extractor: str, gender: str) -> tuple[Material, Embeddings]:
-    """What the attacker has, and the trials with their speakers, which it does not see."""
+    """The attacker's material, and the trials with their speakers, which it does not see."""
 
     def vectors(kind: str, part: str) -> Embeddings:
         return read_embeddings(data / f"extractor-{kind}" / f"xvect_libri_test_{part}")

@@ -9,7 +9,7 @@ EERs in percent over pairs of different utterances, scored by the cosine of thei
 - informed: as lazy-informed, but the attacker's back end (LDA with within-class normalization) is trained on the
   training corpus anonymized by the same system: three pieces of 3 s of every recording, each with a voice of its own
 - distinctness: both anonymized with one seed: small if voices that were different stay different
-- DNSMOS: predicted overall quality (1 to 5) of two utterances a speaker
+- DNSMOS: predicted overall quality (1 to 5) of two utterances per speaker
 - own voice: how often an output is closer to its pseudo-speaker's x-vector than to another speaker's pseudo-speaker's
   (chance: 50); and among pseudo-speakers of one gender
 """
@@ -50,7 +50,7 @@ MOS_SAMPLES = int(9.01 * world.RATE)
 
 @dataclass(frozen=True)
 class Control:
-    """What is not worth offering as an anonymizer, but tells what the vocoder alone does."""
+    """The vocoder alone: not worth offering as an anonymizer, but a reference for those that use it."""
 
     warp: float
     f0: float
@@ -226,7 +226,7 @@ def measured(
 ) -> list[str]:
     """The cells of one row, for all extractors."""
     speakers = np.array([u.speaker for u in test])
-    # DNSMOS costs more than everything else together: two utterances a speaker must do.
+    # DNSMOS costs more than everything else together: two utterances per speaker must do.
     rated = {u.id for group in test.by_speaker.values() for u in group[: 2 if args.mos else 0]}
     originals = listener.hear("original", [Job(u, None, mos=u.id in rated) for u in test])
     if row is None:

@@ -247,7 +247,7 @@ def _numbers(text: str | None) -> list[int]:
         try:
             chosen += range(int(first), int(last or first) + 1)
         except ValueError:
-            raise VeilmeterError(f"{part!r} is no line of the table", fix="give numbers, as in 1,2,12-14") from None
+            raise VeilmeterError(f"{part!r} is not a line of the table", fix="give numbers, as in 1,2,12-14") from None
     wrong = [number for number in chosen if number not in TABLE]
     if wrong:
         raise VeilmeterError(f"Table 2 has no line {wrong[0]}", fix="give numbers from 1 to 22")

@@ -1,4 +1,4 @@
-"""What the words of a corpus tell of who read them, without any sound: docs/validation/cascade.md.
+"""How well the words of a corpus identify their readers, without any sound: docs/validation/cascade.md.
 
     python examples/text_floor.py CORPUS [TRANSCRIPTS] [--seed 0]
 

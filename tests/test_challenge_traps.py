@@ -12,7 +12,7 @@
 | 8 | the last duplicate key wins | the first holds, and the line is named |
 | 9 | paths with blanks and pipes break | read; a pipe is never run |
 | 10 | indices are sorted as text | read as numbers |
-| 11 | results of earlier runs are used again | scores older than the speech are said |
+| 11 | results of earlier runs are used again | scores older than the speech are reported |
 | 12 | ids with and without `.wav` | matched, and said |
 | 13 | Unicode forms; names that several people share | matched; refused where they are several people's |
 | 14 | a missing speaker is replaced by a guess | said, and nobody takes their place |
@@ -126,7 +126,7 @@ def test_5_suffixes_are_matched_whole(place: Path) -> None:
 
 
 def test_5_a_suffix_that_is_a_word_of_the_challenges_is_not_dropped_silently(place: Path) -> None:
-    """`libri_test_trials_f_common` without lists can't be told from a set of its own; it is said."""
+    """`libri_test_trials_f_common` without lists can't be distinguished from a separate set; a warning says so."""
     data = trees.tree_2024(place)
     for name in ("libri_test_enrolls", "libri_test_trials_f"):
         trees.data_folder(data, name, {"1272": ["1272-128104-0000"]}, suffix="_common")
@@ -164,10 +164,10 @@ def test_8_of_duplicate_keys_the_first_holds_and_the_line_is_named(place: Path) 
     assert corpus.by_id["1272-128104-0000"].speaker == "1272"
     (problem,) = [problem for problem in corpus.problems if problem.fatal]
     assert (problem.kind, problem.line) == ("duplicate-id", 7)
-    # One id in two sets (the lists of dev and test share them here) is said, not merged.
+    # One id in two sets (the lists of dev and test share them here) is reported, not merged.
     both = read_corpus(data, suffix="")
     assert len([kind for kind, _ in fatal(both) if kind == "duplicate-id"]) == 1 + 14
-    alone = {"7": ["7-1-1"]}  # a spk2utt of one utterance is no list of letters
+    alone = {"7": ["7-1-1"]}  # the utterance of a spk2utt with one utterance is not read as a list of letters
     trees.data_folder(data, "train-clean-100", alone)
     assert [u.id for u in read_corpus(data, part="train-clean-100")] == ["7-1-1"]
 

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import typer
 from tests.docs_workspace import make_workspace
-from tools.measure_table import table
+from tools.reference_tables import measures
 
 from veilmeter.cli.main import COMMANDS, app, main
 from veilmeter.metrics.measure import MEASURES
@@ -53,7 +53,7 @@ QUICK: dict[str, list[list[str]]] = {
 }  # fmt: skip
 # Numbers that suit real data and not this small world.
 SMALLER = {"--pca": "8"}
-# Exit codes that say something else than "done" and are no failure of the page.
+# Exit codes other than "done" that do not count against the page.
 ALSO_FINE = {"gate": {0, 1}, "check": {0}, "anonymize": {0, 3}, "embed": {0, 3}}
 
 
@@ -271,8 +271,8 @@ def test_every_command_is_documented() -> None:
 def test_every_measure_is_documented() -> None:
     """In the table, and defined in the text of one of the two pages."""
     text = (ROOT / "docs" / "reference" / "measures.md").read_text(encoding="utf-8")
-    assert table() in text  # python tools/measure_table.py writes it
-    defined = text.replace(table(), "") + (ROOT / "docs" / "reference" / "utility.md").read_text(encoding="utf-8")
+    assert measures() in text  # make reference
+    defined = text.replace(measures(), "") + (ROOT / "docs" / "reference" / "utility.md").read_text(encoding="utf-8")
     own = [name for name in MEASURES if name not in MEASURES.admitted]  # other tests bring their own
     assert [name for name in own if f"`{name}`" not in defined] == []
 
@@ -395,7 +395,7 @@ def test_the_figures_of_single_score_files_are_as_run(vpc2020: Path) -> None:
 
 
 def test_the_public_tools_values_are_the_reference(reference: dict[str, Any]) -> None:
-    """What stands in brackets in the table is what was measured with the public tools."""
+    """The figures in brackets in the table were measured with the public tools."""
     tools = runpy.run_path(str(ROOT / "examples" / "papers_001_004.py"))["TOOLS"]
     keys = ("rocch_eer_percent", "cllr", "min_cllr", "d_ece_bits", "l_w", "tag", "d_sys")
     for (extractor, gender, kind), values in tools.items():

@@ -1,98 +1,80 @@
-"""One spelling, and sentences that a native speaker would write: words that are not used, wherever people read."""
+"""Sentences that a native speaker would write: `tools/english.py` finds the others, wherever people read."""
 
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools.english import checked_files, problems
 
 ROOT = Path(__file__).parents[1]
-FILES = sorted(
-    path
-    for pattern in ("src/veilmeter/**/*.py", "src/veilmeter/report/page/*", "docs/**/*.md", "*.md")
-    for path in ROOT.glob(pattern)
-    if path.is_file() and path.parent.name != "french"
-)
-BLACK_LIST = re.compile(
-    r"\b(recognis|anonymis|colour|favour|behaviour|labell?ed by|centre\b|learnt|normalis|generalis|organis"
-    r"|(?:one|a) (?:row|point|line|column|curve) a (?:speaker|person|run|measure|pair|length)"
-    r"|stands? in the results file|enrolments?\b)",
-    re.I,
-)
+FILES = {path.relative_to(ROOT).as_posix(): path for path in checked_files()}
 
 
-def sentences(path: Path) -> list[str]:
-    """What people read: every line of a page, the comments and texts of a program."""
-    text = path.read_text(encoding="utf-8")
-    if path.suffix != ".py":
-        return text.splitlines()
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    kinds = (tokenize.COMMENT, tokenize.STRING)
-    texts = [token.string for token in tokens if token.type in kinds and " " in token.string]
-    return [line for text in texts for line in text.splitlines()]
+@pytest.mark.parametrize("name", FILES)
+def test_texts_read_as_english(name: str) -> None:
+    assert problems(FILES[name]) == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_no_word_of_the_black_list(path: Path) -> None:
-    lines = [re.sub(r"`[^`]*`|Anonymisation Techniques", "", line) for line in sentences(path)]  # the title of WP216
-    assert [line.strip() for line in lines if BLACK_LIST.search(line)] == []
-
-
-# Phrases that read translated, with what to write instead.
-TRANSLATED = {
-    r"\b(is|are|was|were) said\b(?! to)": "is reported, a warning says",
-    r"\bstands? (in|at|beside|there|here|once|for good|under|among|below|above|on)\b": "is in, is listed in",
-    r"\banew\b": "again",
-    r"\bmend(s|ed|ing)?\b": "fix",
-    r"(?<!there )(?<!There )\b(is|are) no (?!longer|more|less|later|earlier|better|worse|such|doubt|need|wider|higher"
-    r"|lower|one\b|way\b)[a-z]+": "is not a, invalid",
-    r"\b(Whoever|Whose|Who) (has|wants|knows|is|are|speaks)\b(?![^.?]*\?)": "an attacker who, anyone who",
-    r"\b(score|string|row|column|line|person|recording|utterance|file|page|value|number|figure|sentence)s? an? "
-    r"(line|person|speaker|utterance|recording|score|column|row|page|file|worker|second|package)\b": "per",
-    r"\bof (the|its|their|his|your|one's|a) (own|attackers' own|user's|tests)\b(?=[ ,.;:)])": "own",
-    r"\bfor want of\b|\bbe it\b|\bfor good\b|\bnought\b": "plain words",
-    r"\bmakes? no sense\b": "name the constraint: must be at least 3",
-    r"\bas (it|they) must be\b": "invalid",
-    r"\b(is|are|was|were) dealt\b|\bdealt (anew|again)\b": "permuted",
-    r"\bhears? by\b|\blistens? for\b": "uses the extractor, measures",
-    r"\bsurely\b": "significantly, reliably",
-    r"\btells? (nothing|little|apart|people)\b": "carries no information, distinguishes",
-    r"\bholds? the truth\b": "covers the true value",
+# Phrases that were in the project once, each where a user would meet it.
+PHRASES = (
+    "The rest is said.", "Its words stand once.", "The scores are dealt anew.", "This is no TOML.",
+    "One score a line.", "Whoever has the system finds more.", "A run of its own.", "folds = 1 makes no sense.",
+    "It is surely better.", "Vectors tell people apart.", "The behaviour of it.",
+)  # fmt: skip
+PLACES = {
+    "a page": ("docs/how-to/scores.md", "# Title\n\nText. {}\n"),
+    "a wrapped line of a page": ("README.md", "# Title\n\n- {wrapped}\n"),
+    "a help text": ("src/veilmeter/cli/gate.py", "x: int = declare(3, help='{}')\n"),
+    "a message": ("src/veilmeter/data/corpus.py", "raise InputError(f'{{path}}: {}')\n"),
+    "a message in two literals": ("src/veilmeter/data/corpus.py", "raise InputError('{first} '\n    '{last}')\n"),
+    "a template": ("src/veilmeter/report/page/report.html.j2", "<p>{{{{ title }}}}</p>\n\n{}\n"),
+    "a catalog": ("src/veilmeter/wording/english/verdict.py", "WORDS = {{'code': '{}'}}\n"),
+    "a docstring": ("src/veilmeter/core/options.py", 'def f():\n    """{}"""\n'),
+    "a notebook": (
+        "examples/scores_to_zebra.ipynb",
+        '{{"cells": [{{"cell_type": "markdown", "source": ["# Title\\n", "\\n", "{}"]}}]}}',
+    ),
 }
-# Right uses: names of checks, the content of speech, and idioms.
-ALLOWED = re.compile(
-    r"vector lengths tell nothing|[Ww]hat is said|no run of its own|of its own extractor|of its own \{made"
-    r"|section of their own|book of their own|threshold of their own|fewer or more of its own runs"
-)
-VISIBLE = [
-    path
-    for pattern in (
-        "docs/**/*.md",
-        "*.md",
-        "examples/**/*.md",
-        "src/veilmeter/wording/**/*.py",
-        "src/veilmeter/cli/*.py",
-        "src/veilmeter/core/option*.py",
-        "src/veilmeter/assessment/settings.py",
-    )
-    for path in sorted(ROOT.glob(pattern))
-]
 
 
-@pytest.mark.parametrize("path", VISIBLE, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_no_phrase_reads_translated(path: Path) -> None:
-    found = [
-        (hit[0], f"write: {better}", line.strip())
-        for line in sentences(path)
-        for pattern, better in TRANSLATED.items()
-        for hit in re.finditer(pattern, ALLOWED.sub("", line))
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_a_smuggled_phrase_is_found(phrase: str, place: str) -> None:
+    name, source = PLACES[place]
+    assert name in FILES
+    first, _, last = phrase.rpartition(" ")
+    text = source.format(phrase, first=first, last=last, wrapped=phrase.replace(" ", "\n  "))
+    assert problems(FILES[name], text) != []
+    plain = source.format("Plain words.", first="Plain", last="words.", wrapped="Plain\n  words.")
+    assert problems(FILES[name], plain) == []
+
+
+def test_a_docstring_is_a_noun_phrase_or_a_sentence() -> None:
+    place = FILES["src/veilmeter/core/options.py"]
+    assert problems(place, '"""What is measured for it."""') != []
+    assert problems(place, '"""Of the whole figure."""') != []
+    assert problems(place, '"""Of all recordings, half are used."""') == []
+
+
+def test_every_text_of_users_is_checked() -> None:
+    """Help texts, messages, wording, templates and pages; French has its own words."""
+    read = [
+        path
+        for pattern in (
+            "src/veilmeter/**/*.py",
+            "src/veilmeter/**/*.j2",
+            "src/veilmeter/**/*.typ",
+            "docs/**/*.md",
+            "*.md",
+        )
+        for path in ROOT.glob(pattern)
     ]
-    assert found == []
+    names = {path.relative_to(ROOT).as_posix() for path in read} - set(FILES)
+    assert {name for name in names if "/french/" not in name} == {"THIRD_PARTY.md"}
 
 
 # --- the page judges nothing: measurements would support a decision or speak against it

@@ -50,7 +50,7 @@ def words_for(declared: Option) -> Words:
 
 @cache
 def options_by_command() -> dict[str, dict[str, Option]]:
-    """The declared options of every command; arguments are no options."""
+    """The declared options of every command; arguments do not count as options."""
     modules = {name: import_module(f"veilmeter.cli.{name.replace('-', '_')}") for name in COMMANDS}
     return {
         name: {
@@ -63,7 +63,7 @@ def options_by_command() -> dict[str, dict[str, Option]]:
 
 
 def declared_parameters() -> dict[str, list[click.Parameter]]:
-    """The options of every command and of every command below it, such as `cache clear`; arguments are no options."""
+    """The options of every command and subcommand, such as `cache clear`; arguments do not count as options."""
 
     def walk(name: str, command: Any) -> Iterator[tuple[str, list[click.Parameter]]]:
         options = [
@@ -216,7 +216,7 @@ def complaint(
         return ""
     new = [remark for remark in tried.remarks if remark not in base.remarks]
     if not any(name in remark for name in parameter.opts for remark in new):
-        return f"{text} changed nothing and nothing was said"
+        return f"{text} changed nothing, without a remark"
     changed = {name for name, value in tried.record.items() if value is not None and value != base.record.get(name)}
     if changed:
         return f"{text} had no effect and is recorded as if it had been used: {', '.join(sorted(changed))}"

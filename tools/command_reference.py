@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -18,9 +19,12 @@ from veilmeter.core.options import Option, all_options, options_of
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"
 INTRODUCTION = """# Commands
 
-Every command with its options, from their declarations; `make reference` writes this page. An option that takes several
-values takes them with commas, repeated, or both. The help of a command shows the same.
+All commands and their options, as `veilmeter COMMAND --help` shows them. An option that takes several values takes them
+separated by commas, or can be repeated. Options that many commands have are [listed once](#shared-options), at the end.
+`make reference` writes this page from the declarations of the options.
 """
+SHARED = "Shared options"
+SHARED_BY = 3  # commands that declare an option in the same words
 OF_A_FILE = """
 In the TOML file of `assess`, options have the same names without `--` (`lengths = [1, 3]`, `no-intervals = true`), and
 relative paths are relative to the file. What is special about one attacker is in a table `[attackers.NAME]`:
@@ -37,15 +41,35 @@ HEAD = "| option | meaning | default |\n|---|---|---|\n"
 
 def page() -> str:
     """The whole page."""
+    listed = [name for _, names in SECTIONS for name in names]
+    modules = {name: import_module(f"veilmeter.cli.{name.replace('-', '_')}") for name in listed}
+    shared = _shared(modules.values())
     parts = [INTRODUCTION]
     for title, names in SECTIONS:
         parts.append(f"\n## {title}\n")
-        for name in names:
-            parts.append(_command(name, import_module(f"veilmeter.cli.{name.replace('-', '_')}")))
+        parts += [_command(name, modules[name], shared) for name in names]
+    parts.append(f"\n## {SHARED}\n")
+    for title, options in _groups(shared.values()).items():
+        parts.append(f"\n**{title}**\n\n{_table(options, _names)}")
     return "".join(parts)
 
 
-def _command(name: str, module: Any) -> str:
+def _shared(modules: Iterable[Any]) -> dict[str, Option]:
+    """The options that several commands declare in the same words, by their row of the table."""
+    declared = [
+        {_row(option, _names): option for option in _visible(module) if not option.argument}
+        for module in modules
+        if hasattr(module, "OPTIONS")
+    ]
+    rows = Counter(row for options in declared for row in options)
+    return {row: option for options in declared for row, option in options.items() if rows[row] >= SHARED_BY}
+
+
+def _visible(module: Any) -> list[Option]:
+    return [option for option in all_options(module.OPTIONS).values() if not option.in_file]
+
+
+def _command(name: str, module: Any, shared: Mapping[str, Option]) -> str:
     if not hasattr(module, "OPTIONS"):
         functions = [below.callback for below in module.app.registered_commands]
         rows = [f"| `{name} {function.__name__}` | {summary(function.__doc__)} |\n" for function in functions]
@@ -54,26 +78,34 @@ def _command(name: str, module: Any) -> str:
     text = f"\n### {name}\n\n{summary(about)}\n"
     if examples:
         text += "\n" + "".join(f"- `{line}`\n" for line in examples)
-    declared = all_options(module.OPTIONS)
-    for title, options in _groups(declared).items():
+    declared = _visible(module)
+    for title, options in _groups(option for option in declared if _row(option, _names) not in shared).items():
         text += f"\n**{title}**\n\n{_table(options, _names)}"
+    elsewhere = [option.all_flags[0] for option in declared if _row(option, _names) in shared]
+    if elsewhere:
+        flags = ", ".join(f"`{flag}`" for flag in sorted(elsewhere))
+        text += "\n" + textwrap.fill(f"[{SHARED}](#shared-options): {flags}", 120, break_on_hyphens=False) + "\n"
     if RunOptions in module.OPTIONS and Settings in module.OPTIONS:
         for introduction, kind in IN_A_FILE:
             text += introduction + "\n" + _table(options_of(kind).values(), lambda option: f"`{option.name}`")
     return text
 
 
-def _groups(declared: Mapping[str, Option]) -> dict[str, list[Option]]:
+def _groups(declared: Iterable[Option]) -> dict[str, list[Option]]:
     """The options by heading: arguments and those without a heading first."""
     groups: dict[str, list[Option]] = {"Arguments": [], "Options": []}
-    for option in (option for option in declared.values() if not option.in_file):
+    for option in declared:
         groups.setdefault("Arguments" if option.argument else option.group or "Options", []).append(option)
     return {title: options for title, options in groups.items() if options}
 
 
 def _table(options: Iterable[Option], names: Any) -> str:
-    rows = ((names(option), option.help, default_text(option)) for option in options)
-    return HEAD + "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)
+    return HEAD + "".join(_row(option, names) for option in options)
+
+
+def _row(option: Option, names: Any) -> str:
+    cells = (names(option), option.help, default_text(option))
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 
 def _names(option: Option) -> str:

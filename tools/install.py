@@ -1,6 +1,6 @@
 """What `make env` installs into .venv: veilmeter[dev], from requirements-lock.txt with hashes where that fits.
 
-The lock holds one archive a package, for one Python and platform; elsewhere pip resolves pyproject.toml anew. torch
+The lock holds one archive per package, for one Python and platform; elsewhere pip resolves pyproject.toml again. torch
 comes by version, as constraints.txt pins it: its build for CPUs is another file on every index.
 """
 
@@ -41,7 +41,7 @@ def main() -> int:
             # With the build tools of the lock, instead of others that pip would fetch for itself.
             pip("--no-deps", "--no-build-isolation", "-e", str(ROOT), build_constraint=False)
         else:
-            print(f"{LOCK.name} is not {made_for()[2:]}: versions are resolved anew", file=sys.stderr)
+            print(f"{LOCK.name} is not {made_for()[2:]}: versions are resolved again", file=sys.stderr)
             pip("-e", f"{ROOT}[dev]")
         subprocess.run([sys.executable, "-m", "pip", "check"], check=True, stdout=subprocess.DEVNULL)
     except subprocess.CalledProcessError as error:

@@ -70,10 +70,10 @@ def test_an_interrupted_run_goes_on_counting(folder_corpus: Path, tmp_path: Path
     anonymize_corpus(corpus, out, McAdams())  # all is kept: nothing new is known
     assert timings_path(out).read_bytes() == written
     assert real_time_factor([out, tmp_path / "elsewhere"]) == pytest.approx(both.anonymizing.rate)
-    anonymize_corpus(corpus, out, McAdams(alpha=0.7), overwrite=True)  # all anew: the old times say nothing of it
-    anew = read_timings(out)
-    assert anew is not None
-    assert anew.anonymizing.speech_seconds == pytest.approx(12 * 0.7)
+    anonymize_corpus(corpus, out, McAdams(alpha=0.7), overwrite=True)  # all again: the old times no longer apply
+    again = read_timings(out)
+    assert again is not None
+    assert again.anonymizing.speech_seconds == pytest.approx(12 * 0.7)
 
 
 def test_preparing_counts_once_and_other_systems_do_not() -> None:

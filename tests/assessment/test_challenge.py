@@ -134,7 +134,7 @@ def test_emotions_are_told_on_both_sides(place: Path) -> None:
             ("original", "original"), ("original", "anonymized"), ("anonymized", "anonymized")
         }  # fmt: skip
     assert measured[0].left_out == 2  # the missing copy, and its original that has no partner
-    # One emotion of one person tells nothing: that set is said not to be measured, and why.
+    # One emotion of one person is not enough: the set is reported as not measured, with the reason.
     assert {Path(problem.path).name for problem in problems} == {"IEMOCAP_test", f"IEMOCAP_test{SUFFIX}"}
     assert "needs two values with 3 speakers or more, there are neu (1)" in problems[0].what
     rows = [row for emotions in measured for row in emotions.rows()]

@@ -78,7 +78,7 @@ def test_assessed_from_audio(speech: dict[str, Path], own_cache: Path, tmp_path:
     assert results.extractor is not None
     assert results.extractor["name"] == EXTRACTOR
     assert results.extractor["dimension"] == 40
-    # One recording a speaker, two passes, four pieces each.
+    # One recording per speaker, two passes, four pieces each.
     assert training_of(results) == "80 recordings of 10 other speakers"
     assert results.attackers["original"].estimates.points("eer").only().value < 10
     kept = sorted(folder.name.rsplit("-", 1)[0] for folder in (own_cache / "embeddings").iterdir())
@@ -311,7 +311,7 @@ def test_what_is_left_out_is_said_and_listed(speech: dict[str, Path], tmp_path: 
     ]  # fmt: skip
     assert lines[0]["path"] == str(original / "s0" / "s0-9.wav")
     assert [one["utterance"] for one in lines[1:]] == ["s1/s1-0", "s1/s1-1", "s1/s1-8"]
-    # Results go into a report that names nobody: no id stands in them.
+    # Results go into a report that names nobody: they contain no id.
     assert "s1-8" not in (tmp_path / "run" / "results.json").read_text()
     clean = assess(speech["original"], speech["anonymized"], out=tmp_path / "run", **FAST, attackers="ignorant").results
     assert not {unusable.code, unmatched.code} & {found.code for found in clean.warnings}

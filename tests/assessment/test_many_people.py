@@ -1,4 +1,4 @@
-"""Of very many people some are drawn, and it is said; what is drawn gives what all of them would give."""
+"""Among very many people some are drawn, with a warning, and give the same figures as all of them."""
 
 from __future__ import annotations
 

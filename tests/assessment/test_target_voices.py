@@ -1,4 +1,4 @@
-"""An anonymizer that is flattered by its target voices is told from one that hides people."""
+"""An anonymizer that only seems to protect because of its target voices is distinguished from one that hides people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that are no runs of the anonymizer must not reassure: everybody below is linked by a real run."""
+"""Runs of something other than the anonymizer must not reassure: everybody below is linked by a real run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One broken vector among many is said and left out, by every command that takes embeddings; --strict stops at it."""
+"""Every command that takes embeddings reports one broken vector among many and leaves it out; --strict stops at it."""
 
 from __future__ import annotations
 

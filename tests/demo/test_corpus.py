@@ -28,7 +28,7 @@ def test_forty_voices_differ_from_each_other() -> None:
 def test_a_voice_does_not_depend_on_what_was_spoken_before() -> None:
     first, second = voices(2)
     alone = speak(first, TEXT)
-    speak(second, "Something else entirely was said in between.")
+    speak(second, "Something else entirely was spoken in between.")
     assert np.array_equal(speak(first, TEXT), alone)
     assert 1.5 * RATE < len(alone) < 8 * RATE
 

@@ -123,7 +123,7 @@ def table(rows: int, **columns: object) -> pa.Table:
     ids=["list", "record", "fixed", "duration"],
 )
 def test_texts_where_none_can_be_kept_once(tmp_path: Path, name: str, wrap: Callable[[pa.Array], pa.Array]) -> None:
-    """With 200,000 rows a file of a megabyte took six gigabytes: the type alone is enough to refuse it."""
+    """A file of one megabyte with 200,000 rows took six gigabytes: the type alone is enough to refuse it."""
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 10, pa.int32()), pa.array(["x" * 100]))
     pq.write_table(table(10, **{name: wrap(texts)}), tmp_path / "a.parquet", store_schema=False)
     with pytest.raises(InputError, match=f"column '{name}' holds"):
@@ -153,7 +153,7 @@ def test_the_header_of_a_page_that_claims_two_gigabytes(tmp_path: Path, kind: st
         honest, size = len(zigzag(column.total_uncompressed_size)), zigzag(2**31 - 1)
         data = data[:at] + size + data[at + honest :]
     else:
-        # How many values it has stands in a header of its own: 2**31 of four bytes each.
+        # A separate header states the number of values: 2**31 of four bytes each.
         inner = data.index(b"\x4c\x15", at) + 2
         data = data[:inner] + zigzag(2**31 - 1) + data[inner + 1 :]
     path.write_bytes(data)

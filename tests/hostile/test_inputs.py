@@ -198,7 +198,7 @@ def test_maps_that_expand_lie_or_hold_code(tmp_path: Path) -> None:
 
 
 def broken_archives() -> list[bytes]:
-    """What fuzzing found: a name that is no UTF-8, an unknown compression, a header that is no Python."""
+    """Archives that fuzzing found: a name that is not UTF-8, an unknown compression, a header that is not Python."""
     import io
 
     made = []

@@ -1,4 +1,4 @@
-"""The demo, from synthetic voices to a page in a browser: drawn, quiet, labelled synthetic, and it can be heard."""
+"""The demo, from synthetic voices to a page in a browser: drawn, quiet, labeled synthetic, and it can be heard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which system a comparison calls the best: only where the strongest attacker surely finds fewer people."""
+"""Which system a comparison calls the best: only where the strongest attacker finds significantly fewer people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed check means is said in the same words everywhere."""
+"""The meaning of a failed check is put in the same words everywhere."""
 
 from __future__ import annotations
 

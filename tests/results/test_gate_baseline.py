@@ -62,7 +62,7 @@ def test_a_group_that_is_not_known_is_no_group_that_passed() -> None:
         check_gate(grouped(), [parse_limit("linkability@20=90%", "max")], by=["gender"])
     with pytest.raises(InputError, match="no figures within groups by accent"):
         groups_of(grouped(), "accent")
-    # Without --by it is said instead.
+    # Without --by it is reported instead.
     (check,) = check_gate(grouped(), [parse_limit("linkability@20=90%", "max")]).limits
     assert check.holds
     assert sentences(check.not_measured) == ("ignorant (gender f)", "ignorant (gender m)")

@@ -1,4 +1,4 @@
-"""Who is listed as unprotected, and what is said about everybody else."""
+"""The people listed as unprotected, and the sentences about everybody else."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_each_person_has_the_channel_that_tells_most_of_them() -> None:
         ("campplus", "voice"), ("words", "words"), (TOGETHER, "everything"),
     ]  # fmt: skip
     people = {person.speaker: person for person in channels.people}
-    # Of the lengths that were measured, the shortest counts; fusion is no channel of its own.
+    # Of the lengths that were measured, the shortest counts; fusion does not count as a channel.
     assert {name: person.channel for name, person in people.items()} == {"ann": "campplus", "bob": "words", "eve": ""}
     assert people["bob"].bits == {"campplus": -1.0, "words": 2.5, TOGETHER: 2.6}
     assert [person.speaker for person in channels.people] == ["eve", "bob", "ann"]

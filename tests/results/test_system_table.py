@@ -1,4 +1,4 @@
-"""Systems by measures: the figures shown, the best, what surely differs, in every form."""
+"""Systems by measures: the figures shown, the best, significant differences, in every form."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_a_deaf_extractor_is_found_out_by_what_it_links() -> None:
         ({"ignorant": eer(40), "lazy_informed": eer(5), "informed": eer(7)}, True),  # within both intervals
         ({"ignorant": eer(40), "lazy_informed": eer(5), "informed": eer(4)}, True),
         ({"ignorant": eer(1, 1), "lazy_informed": eer(20), "informed": eer(6, 1)}, False),
-        # A wide interval must not hide another attacker that surely failed.
+        # A wide interval must not hide another attacker that certainly failed.
         ({"ignorant": eer(5), "semi_informed": eer(30, 28), "informed": eer(20)}, False),
     ],
 )

@@ -147,7 +147,7 @@ def test_the_luck_of_the_luckiest_is_said() -> None:
     [(0.01, 0.01, "raised"), (0.2, 0.1, "unknown"), (0.2, 0.94, "unknown"), (0.9, 0.96, "low")],
 )
 def test_somebody_who_is_always_linked_is_not_luck_for_sure(p: float, luck: float, level: Level) -> None:
-    """One unprotected person of 40 looks like a guess that came true: that is no reason to call all of them safe."""
+    """One unprotected person of 40 looks like a guess that came true: that does not mean that all of them are safe."""
     rows = tuple(
         LinkedPerson(speaker=f"s{n}", length=1, among=40, conversations=2, linked=100.0 * (n == 0)) for n in range(40)
     )

@@ -78,7 +78,7 @@ def test_a_finding_that_is_not_true_of_a_world_is_noticed() -> None:
     wrong = replace(world, make=lambda voices: replace(world.make(voices), truth=Truth(one_voice=False, own_run=False)))
     with patch.dict(TRAPS, {"own voices": wrong}):
         untrue = judge("own voices", 60, 1, ("ignorant", "lazy-informed"), FAST).untrue
-    assert "one voice per speaker is said of a release that has none" in untrue
+    assert "one voice per speaker is claimed for a release that has none" in untrue
     assert "a run of something else passes for one of the anonymizer" in untrue
 
 
@@ -144,7 +144,7 @@ def test_who_may_take_over_a_method_is_a_witness_with_its_owner() -> None:
 
 
 def test_coverage_is_that_of_intervals_whose_truth_is_known() -> None:
-    """95 % intervals of a normal variable, each judged by eight witnesses: of 4,000, 94 to 96 % hold the truth."""
+    """95 % intervals of a normal variable, each judged by eight draws: of 4,000, 94 to 96 % cover the true value."""
     rng = np.random.default_rng(5)
     judgments, witnesses = [], []
     for number in range(4000):

@@ -51,7 +51,7 @@ def test_everything_is_said(corpus: Path, broken_kinds: dict[str, str]) -> None:
                 "outside-root": 1, "missing-audio": 1}  # fmt: skip
     del expected["unreadable"]
     expected["unreadable"] = 2
-    expected["missing-audio"] += 1  # the pipe is no file, as the list sees it
+    expected["missing-audio"] += 1  # the pipe does not count as a file
     expected["one-recording"] = 1  # somebody is left with one
     assert facts["problems"] == expected
     assert {problem.kind for problem in found.problems} == expected.keys()

@@ -212,7 +212,7 @@ def test_durations_by_hand() -> None:
     slow = [Phone(phone.name, 2 * phone.seconds) for phone in usual]
     np.testing.assert_allclose(duration_statistics(slow)[1:7], 0, atol=1e-12)  # the rate alone differs
     assert duration_statistics(slow)[0] == pytest.approx(UNIT)
-    # Silence around a recording is no pause, and a filler is no phone.
+    # Silence around a recording is not a pause, and a filler is not a phone.
     around = [Phone("SIL", 1.0), *usual, Phone("SIL", 2.0)]
     np.testing.assert_allclose(duration_statistics(around)[7:], statistics[7:])
     within = [*usual[:20], Phone("SIL", 0.5), *usual[20:]]

@@ -1,4 +1,4 @@
-"""No two findings that can stand on one page contradict each other, in any audience."""
+"""No two findings that can appear on one page contradict each other, in any audience."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Files = dict[str, bytes]
 @dataclass(frozen=True)
 class Reader:
     """`kind` is what inputs are counted by. Files that end with one of `changed` are broken, all of them by default.
-    `seal` mends checksums after a change, so that it gets past them. `cost` says how many times fewer inputs it gets:
+    `seal` repairs checksums after a change, so that it gets past them. `cost` says how many times fewer inputs it gets:
     readers that start a process or compute something."""
 
     kind: str

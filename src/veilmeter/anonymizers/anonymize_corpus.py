@@ -263,7 +263,7 @@ def anonymize_corpus(
     Returns
     -------
     Anonymized
-        What was written, and the recordings that could not be used.
+        The files written, and the recordings that could not be used.
 
     Raises
     ------

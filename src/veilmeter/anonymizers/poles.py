@@ -6,7 +6,7 @@ and only real arithmetic on contiguous rows is left. Newton's method for all fac
 quadratics in place of roots) changes each factor by p / (product of the others) modulo q.
 
 - The start: linear prediction puts all poles into the unit disc. A grid of values of p in [-1, 1] shows how many are
-  real. The others lie each between two neighbouring line spectral frequencies, the closer to the circle the narrower
+  real. The others lie each between two neighboring line spectral frequencies, the closer to the circle the narrower
   the gap; those are changes of sign on a grid, too, and a grid is one product of matrices.
 - The way: far from the poles, single precision is enough and twice as fast; steps in double precision follow. A step is
   never long, and a factor that began as a conjugate pair is kept one as long as precision is single.

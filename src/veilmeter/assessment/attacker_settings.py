@@ -1,4 +1,4 @@
-"""What is special about one attacker: the tables `[attackers.NAME]` of a TOML file, and names on the command line."""
+"""Settings of single attackers: the tables `[attackers.NAME]` of a TOML file, and names on the command line."""
 
 from __future__ import annotations
 

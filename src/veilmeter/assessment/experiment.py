@@ -46,8 +46,8 @@ class OwnExtractor:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Experiment:
-    """What is compared with what. `runs` are the attackers' runs, by the ids and speakers of the originals; `own` the
-    vectors of attackers with their own extractor; `groups` the people by attribute and value, for results within
+    """The two sides that are compared. `runs` are the attackers' runs, by the ids and speakers of the originals; `own`
+    the vectors of attackers with their own extractor; `groups` the people by attribute and value, for results within
     groups."""
 
     matched: Matched

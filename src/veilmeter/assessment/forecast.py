@@ -1,7 +1,7 @@
 """The work that an assessment will take, from its recordings and options, before the first recording is read.
 
-Costs are processor seconds on an ordinary core, per second of speech where nothing else is said. They are where an
-estimate starts: the speed of the machine at each kind of work corrects them (`stages.py`).
+Costs are processor seconds on an ordinary core, per second of speech unless noted otherwise. An estimate starts with
+them and is corrected by the speed of this machine at each kind of work (`stages.py`).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class _Recordings:
 
 
 class _Outline:
-    """What is done to which recordings."""
+    """The planned work on each set of recordings."""
 
     def __init__(self, settings: Settings, speech: dict[SpeechRole, list[_Recordings]], folder: Path | None) -> None:
         self.settings, self.speech, self.folder = settings, speech, folder

@@ -109,8 +109,8 @@ class JobBuilder:
 
 @dataclass(frozen=True, eq=False)
 class AttackerDesk:
-    """What an experiment offers to one attacker (see `Desk`); `used` records what the attacker takes, `further` are the
-    experiments of further extractors."""
+    """The material that an experiment offers to one attacker (see `Desk`). `used` records what the attacker takes;
+    `further` are the experiments of further extractors."""
 
     experiment: Experiment
     settings: Settings

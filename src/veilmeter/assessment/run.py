@@ -103,7 +103,7 @@ def run_assessment(
     first: Callable[[Assessment], bool] | None = None,
     **options: Any,
 ) -> Assessment:
-    """The work of `assess`, whose options these are, from options or from `settings`, told to whoever wants to follow.
+    """Run an assessment from options, as `assess` takes them, or from `settings`, and report its progress.
 
     A source that is given beside `settings` replaces the one they name. `protocol` says who is enrolled and tried where
     no list does. Without any speech, the scores that `attackers` are given are assessed by themselves.
@@ -355,7 +355,7 @@ class SpeechRun(Run):
         return self.finish(reader, experiment, plan, {**self.perform(plan.tasks), **self.utility(reader, experiment)})
 
     def pending(self, reader: InputReader) -> tuple[Finding, ...]:
-        """What is measured after the first verdict: it takes longest and changes least."""
+        """Measurements that follow the first verdict: they take longest and change it least."""
         further = [Finding.of("extractor_pending", extractor=label) for label in further_labels(self.settings)]
         return (*further, *([Finding(UTILITY_PENDING)] if self.measures_utility(reader) else ()))
 

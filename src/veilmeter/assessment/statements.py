@@ -1,4 +1,4 @@
-"""What the controller states for the file: the entries of the annex, and who may get the speech and what they have.
+"""The controller's statements for the file: the entries of the annex, and the recipients with what each one has.
 
 Both are tables of the settings file, `[annex]` and `[[recipients]]`. An assessment measures none of this and never
 fills in an entry by itself: one that is missing stays a line to fill in.

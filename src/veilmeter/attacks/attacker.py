@@ -73,8 +73,8 @@ class AttackerId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
-    """What an attacker has, in words: the speech that it knows people by, its extractor, what it adapts to, what it
-    learns to undo the anonymizer with, and what it sees of the release."""
+    """The equipment of an attacker, in words: the speech that it knows people by, its extractor, what it adapts to,
+    what it learns to undo the anonymizer with, and what it sees of the release."""
 
     enrollment: str = "original"
     extractor: str = "trained on original speech"
@@ -143,7 +143,7 @@ class Attacker(ABC):
     speech that it adapts to. `knows` names what it knows: it must not do worse than an attacker who knows less, and if
     it `falls_back`, its scores are then replaced by the other's. `options` are those of a table [attackers.NAME].
     `family` is the family of measures without which it is left out. A `reference` is an attacker of the papers; one
-    that is `apart` is a threat model of its own, reported beside the headline; `default` ones run unless others are
+    that is `apart` is a separate threat model, reported beside the headline; `default` ones run unless others are
     asked for; one with `several` uses several extractors at once. `color` is its color in figures, if it has one, and
     `order` its place in lists, in which attackers who know more come later.
     """
@@ -303,8 +303,8 @@ class AttackScoring:
     def learning(
         self, trials: Rows, spoken: Sequence[str], *, intervals: bool, seed: int, eer_method: str = "rocch"
     ) -> Estimates:
-        """What the attacker would find with less of each kind of effort; none for attackers that are run on request,
-        for separate threat models, and where it would cost too much."""
+        """Learning curves: the same attack with less of each kind of material. There are none for attackers that are
+        run on request, for separate threat models, and where they would cost too much."""
         from veilmeter.attacks.adaptive.learning import MOST_CANDIDATES, learning_curves
         from veilmeter.core.estimate import Estimates
 

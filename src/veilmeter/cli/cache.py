@@ -1,4 +1,4 @@
-"""`veilmeter cache`: what veilmeter keeps on this machine outside of your folders, and how to be rid of it."""
+"""`veilmeter cache`: what veilmeter keeps on this machine outside of your folders, and how to remove it."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ def _find_facts(
 
 
 def _map_facts(learned: InversionMap, oracle: bool, seed: int | None) -> dict[str, Any]:
-    """How the map that was applied was learned, whoever learned it and when."""
+    """How the map that was applied was learned, in this run or an earlier one."""
     facts = learned.facts
     return {
         "method": facts.get("method"),

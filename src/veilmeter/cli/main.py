@@ -183,8 +183,8 @@ def _refuse_bytes(words: list[str]) -> None:
 
 
 def _leave_at_once() -> NoReturn:
-    """Without taking every module and model apart, which takes Python seconds; whoever registered for the end is
-    called."""
+    """End the process without taking every module and model apart, which takes Python seconds. Functions registered
+    with `atexit` are called."""
     with suppress(OSError):
         sys.stderr.flush()
     atexit._run_exitfuncs()

@@ -270,11 +270,11 @@ class Exit(IntEnum):
 
 
 MEANINGS = {
-    Exit.DONE: "it was done; for `gate`: every limit holds",
-    Exit.LIMIT_BROKEN: "`gate`: a limit is broken, a figure got significantly worse, or a self-check failed",
+    Exit.DONE: "success; for `gate`: every limit holds",
+    Exit.LIMIT_BROKEN: "`gate`: a limit is broken, a figure is significantly worse, or a trust check failed",
     Exit.WRONG_INPUT: "invalid input: one line names the file or option, the problem and the fix",
-    Exit.LEFT_OUT: "it was done, but some recordings could not be used and are listed",
-    Exit.OUR_MISTAKE: "a mistake inside veilmeter, never of yours: please report it",
-    Exit.STOPPED: "stopped by Ctrl-C or SIGTERM; the same command goes on from there",
-    Exit.PIPE_CLOSED: "whoever read the output stopped reading, as `head` does",
+    Exit.LEFT_OUT: "success, but some recordings could not be used; they are listed",
+    Exit.OUR_MISTAKE: "a bug in veilmeter: please report it",
+    Exit.STOPPED: "stopped by Ctrl-C or SIGTERM; the same command continues from there",
+    Exit.PIPE_CLOSED: "the reader of the output stopped reading, as `head` does",
 }

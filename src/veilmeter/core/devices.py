@@ -91,5 +91,5 @@ def is_gpu_used() -> bool:
 
 
 def device_mark() -> str:
-    """What the device adds to the version of a model that ONNX Runtime runs."""
+    """The suffix that the device adds to the version of a model that ONNX Runtime runs."""
     return "-cuda" if chosen_device() != "cpu" and runtime_has_gpu() else ""

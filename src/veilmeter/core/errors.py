@@ -15,7 +15,7 @@ class VeilmeterError(Exception):
     Attributes
     ----------
     what : str
-        What is wrong.
+        The problem.
     fix : str or None
         How to fix it.
 
@@ -54,7 +54,7 @@ class InputError(VeilmeterError):
     Attributes
     ----------
     what, fix : str
-        What is wrong, and how to fix it.
+        The problem, and how to fix it.
     path, line
         Where, if that is known.
     """

@@ -38,7 +38,7 @@ class Estimate:
     interval : tuple of float, optional
         The ends of the 95 % interval, in `unit`.
     null : float, optional
-        What the measure gives on average, at the same counts, where there is no information.
+        Chance level: the average value of the measure, at the same counts, when there is nothing to find.
     null_range : tuple of float, optional
         The 5th and the 95th percentile of that.
     method : str
@@ -130,7 +130,7 @@ class Estimate:
 
     @property
     def inside_null(self) -> bool | None:
-        """Whether the value can't be told from what no information gives; None if that is not known."""
+        """Whether the value is within the range of chance; None if that range is not known."""
         if self.null_range is None:
             return None
         low, high = self.null_range
@@ -536,7 +536,7 @@ class Estimates(Sequence[Estimate]):
 
 
 class HasEstimates:
-    """What a measurement that has several estimates shows of itself: a table, a figure, and a line."""
+    """The table, the figure and the one-line form of a measurement that has several estimates."""
 
     if TYPE_CHECKING:
 

@@ -308,7 +308,7 @@ def to_json(value: Any, *, indent: int | None = 1) -> str:
     text = _laid_out(value, "" if indent is None else "\n", indent or 0, INDENTED if indent else 0)
     if text.isascii():
         return text
-    text = text.encode("utf-8", "replace").decode()  # names of files may hold bytes that are no UTF-8
+    text = text.encode("utf-8", "replace").decode()  # names of files may hold bytes that are not UTF-8
     return _COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -353,7 +353,7 @@ def plain(value: Any) -> Any:
         if {*map(type, value)} == {float} and all(map(math.isfinite, value)):  # a long curve, most of the time
             return list(value)
         return [plain(item) for item in value]
-    if isinstance(value, str):  # names of files may hold bytes that are no UTF-8
+    if isinstance(value, str):  # names of files may hold bytes that are not UTF-8
         return value if value.isascii() else value.encode("utf-8", "replace").decode()
     if isinstance(value, bool | int) or value is None:
         return value

@@ -94,8 +94,8 @@ def _claims(data: mmap.mmap) -> Iterator[ColumnClaim]:
 
 
 def _page_bytes(data: mmap.mmap, claim: ColumnClaim) -> int:
-    """What the pages of a column become: memory is reserved for as much as each page's own header says, whatever the
-    footer has. They are read, as pyarrow does, until there are as many values as the footer says."""
+    """Unpacked size of the pages of a column. Memory is reserved for as much as each page's own header states, whatever
+    the footer states. Pages are read, as pyarrow does, until there are as many values as the footer says."""
     total = seen = 0
     place, end = claim.start, min(len(data), claim.start + claim.compressed)
     while seen < claim.values and 0 <= place < end:

@@ -200,8 +200,8 @@ def _itself(thing: Any) -> Any:
 
 
 def version_of(thing: Any) -> str:
-    """What an extractor, recognizer or anonymizer says of itself, with a hash of its code where that is not veilmeter's
-    own: who changes the code and forgets the version must not get what the old one made."""
+    """The version of an extractor, recognizer or anonymizer, with a hash of its code if it is user-supplied: results of
+    the old code must not be reused when somebody changes the code and forgets the version."""
     kept, origin = _origins.get(id(thing), (None, ""))
     codes = dict.fromkeys((foreign_version(type(thing)), origin if kept is not None and kept() is thing else ""))
     return "+".join([str(thing.version), *filter(None, codes)])

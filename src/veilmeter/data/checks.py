@@ -28,8 +28,9 @@ CORPUS_CHECKER = "veilmeter.speech.check_corpus"  # by name: it reads audio, whi
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What an input is (`kind`: "score file", "corpus"...), what is in it in a few words, its problems, and, for the
-    JSON, what is in it in numbers. Of a corpus, `rest` recordings can be used: every command leaves the others out."""
+    """An input as `check` reports it: its `kind` ("score file", "corpus"...), its content in a few words, its problems,
+    and, for the JSON, its content in numbers. `rest` is the number of recordings of a corpus that can be used: every
+    command leaves the others out."""
 
     kind: str
     summary: str

@@ -100,7 +100,7 @@ class Corpus:
     utterances : tuple of Utterance
         The recordings, sorted by id.
     problems : tuple of Problem
-        What was wrong with its lists.
+        Problems of its lists.
 
     Examples
     --------
@@ -294,8 +294,8 @@ def file_name(text: str) -> str:
 
 @dataclass(frozen=True)
 class ReadingFacts:
-    """What was read: speech or scores alone, recordings or vectors, whether a channel had to be chosen, and whether
-    recordings lie outside their corpus."""
+    """Facts about the inputs: speech or scores alone, recordings or vectors, whether a channel had to be chosen, and
+    whether recordings lie outside their corpus."""
 
     scores_only: bool = False
     is_audio: bool = True

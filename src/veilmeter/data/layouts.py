@@ -52,8 +52,8 @@ class Reading:
 
 
 class Evidence(IntEnum):
-    """What a layout is recognized by, the most telling first: VoicePrivacy's data are recordings of LibriSpeech and
-    VCTK with lists, and any of them is a folder of folders."""
+    """The evidence by which a layout is recognized, the strongest first: VoicePrivacy's data are recordings of
+    LibriSpeech and VCTK with lists, and any of them is a folder of folders."""
 
     LISTS = 0
     TABLE = 1

@@ -91,7 +91,7 @@ class Pav:
     def block_of(self, scores: ArrayLike) -> NDArray[np.intp]:
         """The block each score falls in. A score on a break belongs to the upper block unless it is its lower edge."""
         x = np.asarray(scores, np.float64)
-        # `lower` of the next block is >= the break, `upper` of this one <= it; where both meet the break (neighbours
+        # `lower` of the next block is >= the break, `upper` of this one <= it; where both meet the break (neighbors
         # in floating point), the block above starts at its own lower edge.
         edges = np.where(self.breaks > self.upper[:-1], self.breaks, self.lower[1:])
         return np.searchsorted(edges, x, side="right")
@@ -378,8 +378,8 @@ def pool_starts(values: Floats, weights: Floats) -> NDArray[np.intp]:
 
 @cache
 def _pava() -> Callable[[Floats, Floats, NDArray[np.intp]], tuple[Floats, Floats, NDArray[np.intp], int]]:
-    """The compiled step of `scipy.optimize.isotonic_regression`, which is loaded by itself where scipy has it in a file
-    of its own: all of scipy.optimize takes longer to import than a small file to be measured."""
+    """The compiled step of `scipy.optimize.isotonic_regression`, loaded by itself where scipy has it in a separate
+    file: importing all of scipy.optimize takes longer than measuring a small file."""
     folder = Path(scipy.__file__).parent / "optimize"
     spec = FileFinder(str(folder), (ExtensionFileLoader, EXTENSION_SUFFIXES)).find_spec("_pava_pybind")
     if spec is not None and spec.loader is not None:

@@ -193,8 +193,8 @@ def combine_guesses(inferences: Sequence[Inference]) -> Combinations | None:
 
 
 def residual(estimate: Estimate) -> tuple[float, tuple[float, float] | None] | None:
-    """What is inferred with the record beyond what is inferred without it, as a share of what was left to infer, in
-    percent (the risk of anonymeter); with its interval. The control is a guess made from somebody else's recordings.
+    """The risk of anonymeter with its interval: correct inferences beyond those of the control, as a percentage of what
+    the control leaves. The control guesses from somebody else's recordings.
 
     >>> residual(Estimate(name="inference", value=80.0, unit="percent", null=50.0, interval=(70.0, 90.0)))
     (60.0, (40.0, 80.0))
@@ -298,7 +298,7 @@ def shrunk(covariance: Array, samples: int) -> Array:
     dimensions; each coordinate keeps its own variance.
 
     The share is the oracle approximating one (Chen et al. 2010), for the correlation. Shrunk towards a multiple of the
-    identity, coordinates of low variance would be drowned, and whatever tells people apart there with them.
+    identity, coordinates of low variance would be drowned, and with them the differences between people.
     """
     d = len(covariance)
     variances = np.diag(covariance)

@@ -192,7 +192,7 @@ def run_difference(original: Embeddings, released: Embeddings, run: Embeddings, 
     rng = np.random.default_rng([seed, 23])
     p = _exchange_p(by_person, np.arange(len(clear.names)), rng)
     together = _people_who_share_voices(whose, (one, two))
-    # Who shares a voice is no second witness of how it was drawn.
+    # People who share a voice are not independent evidence of how it was drawn.
     return p if together.max() + 1 < LEAST_SHARING else max(p, _exchange_p(by_person, together, rng))
 
 
@@ -503,8 +503,8 @@ def share_ahead(scores: Floats, own: Codes) -> Floats:
 def without_target_voices(scores: Floats, own: Codes, groups: Codes) -> Floats:
     """Scores without what each candidate scores with other people's recordings of the same target voice.
 
-    A cell of a candidate and a recording looks neither at the candidate's own recordings nor at those of whoever speaks
-    in this one, so that right and wrong cells are treated alike.
+    A cell of a candidate and a recording looks neither at the candidate's own recordings nor at those of the person
+    who speaks in this one, so that right and wrong cells are treated alike.
     """
     n, voices, trials = len(scores), int(groups.max()) + 1, np.arange(len(own))
     places, cell = np.unique(own * voices + groups, return_inverse=True)  # a person with a target voice

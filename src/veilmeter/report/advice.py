@@ -129,8 +129,8 @@ def singling_out_advice(results: Results) -> Iterator[Advice]:
 
 
 def without(results: Results, left_out: Sequence[str]) -> Finding | None:
-    """What the headline's attacker links of everybody, and of the others if these people were left out, both as they
-    were measured. None where fewer than two people remain, or linking was not measured."""
+    """The share that the headline's attacker links: of everybody, and of the others if these people were left out, both
+    as measured. None where fewer than two people remain, or linking was not measured."""
     case = strongest(results)
     if case is None:
         return None

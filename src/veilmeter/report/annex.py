@@ -559,7 +559,7 @@ def _cross_references(file: File) -> tuple[Chapter, ...]:
 
 
 def _cast(file: File) -> RecipientTable:
-    """The roles that guidance names, whoever was declared."""
+    """The roles that guidance names, apart from the recipients that were declared."""
     return recipient_table(replace(file.results, settings={**file.results.settings, "recipients": ()}))
 
 

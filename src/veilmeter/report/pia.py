@@ -20,7 +20,7 @@ _THREATS, _SOURCES, _MEASURES, _LIKELIHOOD = 322, 323, 324, 326  # of illegitima
 
 
 def pia(results: Results, decision: Decision, created: str = "") -> dict[str, Any]:
-    """What the results and the controller's entries answer of the tool's questions, and nothing else: severity and
+    """The tool's questions that the results and the controller's entries answer, and nothing else: severity and
     likelihood stay unrated where the controller has not rated them. `created` is the day of the assessment."""
     file = file_of(results, decision, created)
     at = f"{created or date.today().isoformat()}T00:00:00.000Z"

@@ -442,8 +442,8 @@ _OF_VALUES = {"recalls": "label"}  # extras by value of an attribute, with the p
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """What is shown instead: of speakers a pseudonym, of rare values a number within their attribute, of files,
-    recordings and untrusted text nothing. With `with_ids` speakers and values keep their names."""
+    """Published substitutes: a pseudonym for a speaker, a number for a rare value of an attribute, nothing for files,
+    recordings and untrusted text. With `with_ids`, speakers and values keep their names."""
 
     speakers: Mapping[str, str]
     values: Mapping[str, Mapping[str, str]]

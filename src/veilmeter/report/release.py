@@ -36,7 +36,7 @@ class Share:
 
     @property
     def known(self) -> bool:
-        """What was measured is; a model's estimate where its interval leaves less than half of the people open."""
+        """True if it was measured, or if the interval of the model's estimate covers less than half of the people."""
         return self.basis == "measured" or self.high - self.low <= MOST_OPEN
 
 
@@ -128,8 +128,8 @@ def curves_of(results: Results) -> tuple[Curve, ...]:
 
 
 def extrapolations(results: Results) -> dict[str, list[Estimate]]:
-    """What the model says of each attacker beyond what was measured, as a figure may show it: cut off at original
-    speech, and nothing where it leaves more than half of the people open."""
+    """The model's curve of each attacker beyond the measured range, as a figure may show it: cut off at original
+    speech, and left out where its interval covers more than half of the people."""
     original = results.attackers[BASELINE].estimates if BASELINE in results.attackers else Estimates()
     models = {BASELINE: original.points("population_linkability")} if original else {}
     for curve in curves_of(results):

@@ -73,7 +73,7 @@ class Comparison:
         By what is compared: one value per run, and one difference to the first per other run. A difference carries
         `p_adjusted`, by Holm's rule over all of them, and `sure`.
     summary, warnings : tuple of Finding
-        What the figures say, and what else differs between the runs.
+        Conclusions, and what else differs between the runs.
     settings : mapping
         Settings that differ between the runs, each with its value in every run.
     """
@@ -456,8 +456,8 @@ def _estimates(results: Results, name: str, group: tuple[str, ...]) -> Estimates
 
 
 def _points_by_title(held: tuple[str, Estimates]) -> dict[str, Estimate]:
-    """What is compared of an attacker or a part, by a title: single figures, curves at their largest number of people
-    for every length, the strongest of several attacks, and everything that another package measures."""
+    """The figures of an attacker or a part that are compared, by title: single figures, curves at their largest number
+    of people for every length, the strongest of several attacks, and all measures of other packages."""
     holder, estimates = held
     points: dict[str, Estimate] = {}
     for name in estimates.names:

@@ -66,7 +66,7 @@ def interval(cell: TableCell) -> str:
 
 
 def signatures(table: SystemTable) -> list[str]:
-    """What the figures of the first system depend on, one line per column."""
+    """The signatures of the first system's figures, one line per column."""
     cells = [next((cell for cell in column.cells if cell.estimate is not None), None) for column in table.columns]
     return [cell.estimate.signature for cell in cells if cell is not None and cell.estimate is not None]
 

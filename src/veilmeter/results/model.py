@@ -23,10 +23,40 @@ Source = Literal["vectors", "scores", "transcripts", "timing", "fusion"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """One set of speech that was given: `role` is original, anonymized, attacker_run_1, train_original, ..."""
+    """One set of speech or scores that was given.
+
+    Attributes
+    ----------
+    role
+        `original`, `anonymized`, `attacker_run_1`, `train_original`, ...
+    kind
+        `corpus`, `embeddings` or `scores`.
+    path
+        Path, as it was given.
+    sha256
+        Hash of ids, speakers, attributes and vectors.
+    speakers
+        Number of speakers.
+    utterances
+        Number of utterances.
+    hours
+        Hours of speech, if known.
+    layout
+        Layout of the corpus.
+    variant
+        List, part or suffix, if one was chosen.
+    dimension
+        Dimension of the vectors.
+    attributes
+        Names of the attributes.
+    problems
+        Number of problems, by kind.
+    details
+        Further facts.
+    """
 
     role: str
-    kind: str  # "corpus", "embeddings" or "scores"
+    kind: str
     path: str
     sha256: str
     speakers: int
@@ -42,7 +72,15 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """How the recordings of both sides were matched: `matched` of them, and how many were left out, by reason."""
+    """How the recordings of both sides were matched.
+
+    Attributes
+    ----------
+    matched
+        Utterances that are on both sides.
+    unmatched
+        Utterances left out, by reason: `only_original`, `only_anonymized`, `speaker_differs`.
+    """
 
     matched: int
     unmatched: Mapping[str, int] = field(default_factory=dict)
@@ -50,7 +88,29 @@ class Matching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolFacts:
-    """Who was enrolled and tried, and what attackers had."""
+    """Who was enrolled and tried, and what the attackers had.
+
+    Attributes
+    ----------
+    split
+        How recordings were divided into enrollment and trials.
+    enrolled_speakers
+        People enrolled.
+    trial_speakers
+        People tried.
+    enrollment_utterances
+        Utterances enrolled.
+    trial_utterances
+        Utterances tried.
+    training
+        Training of the adapted attackers: `separate corpus`, `cross-validation by speaker` or `none`.
+    anonymized_enrollment
+        Run from which attackers enroll anonymized speech: `own run`, `released run`, or empty.
+    same_session
+        Percentage of trial recordings whose session is also in their speaker's enrollment.
+    details
+        Numbers of speakers, trials in the key, folds, distractors; the attackers' runs; groups.
+    """
 
     split: Finding
     enrolled_speakers: int
@@ -65,9 +125,25 @@ class ProtocolFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedPerson:
-    """How often one person's conversations were linked by one attacker among everybody enrolled, in percent; `bits` is
-    what their ranks disclose on average, below zero where others are placed before them; `named` how often the attacker
-    names them for recordings of others, in percent (None: not counted)."""
+    """How often one attacker links one person's conversations.
+
+    Attributes
+    ----------
+    speaker
+        Speaker id.
+    length
+        Utterances in a conversation.
+    among
+        People enrolled.
+    conversations
+        Conversations tried.
+    linked
+        Percentage of them linked to this person.
+    bits
+        Mean disclosure of their ranks, in bits; negative if others rank before them.
+    named
+        Percentage of other people's recordings that the attacker attributes to this person.
+    """
 
     speaker: str
     length: int
@@ -80,13 +156,46 @@ class LinkedPerson:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AttackerResult:
-    """One attacker: what it has, how it compared, what it found.
+    """One attacker: what it has, how it compared, and its figures.
 
-    `name` is its `AttackerId` as printed, `extractor` the further extractor that it uses, if any.
-    `reference` marks the attackers of the papers, which are kept as reference points, `apart` a threat model that is
-    reported beside the headline and not in it; `source` says what the estimates were computed from, and `sources` which
-    ones came from elsewhere (measure name to source), so that nothing is mixed unknowingly. `by` are
-    the same measures within groups: attribute, value, estimates.
+    Attributes
+    ----------
+    name
+        Name, such as `informed` or `adaptive@ecapa`; `original` is the baseline on original speech.
+    about
+        Completes the sentence "The attacker ...".
+    extractor
+        Further extractor that it uses, if any.
+    has
+        Equipment: the columns of `veilmeter attackers`.
+    aliases
+        Its names elsewhere: `voiceprivacy`, `vauquier2025`.
+    backend
+        How it compared vectors.
+    trained_on
+        Speech that it was trained on.
+    estimates
+        Its figures, by measure; a curve is a list of points.
+    by
+        The same figures within groups, by attribute and value.
+    people
+        How often each person is linked.
+    source
+        Source of its scores, such as `vectors` or `scores`.
+    sources
+        Measures that have another source.
+    reference
+        Whether it is an attacker of the papers.
+    apart
+        Whether it is a separate threat model, reported beside the headline.
+    ties
+        Percentage points by which the order of equal scores moves the EER or D_ECE.
+    profile
+        ECE profile: `log_odds`, `prior`, `pav`, `actual` (bits).
+    det
+        DET curve: `fpr`, `fnr` (percent), thinned.
+    details
+        Further facts, such as methods and weights of the adaptive attacker.
     """
 
     name: str
@@ -126,11 +235,22 @@ class AttackerResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Part:
-    """Measurements beside the attackers: similarity, zebra, inversion, inference, sessions, runs, utility, and
-    whatever a registered family of measures adds.
+    """Measurements beside the attackers.
 
-    `reference` are figures to compare with, such as the same on original speech: no risk of the anonymized speech.
-    `details` are plain values for figures and tables, `findings` what a reader of the figures must know.
+    Attributes
+    ----------
+    name
+        `similarity`, `zebra`, `inversion`, `inference`, `sessions`, `runs`, `utility`, or a family of another package.
+    estimates
+        Figures, by measure.
+    reference
+        Figures to compare with, such as the same on original speech.
+    by
+        The same figures within groups, by attribute and value.
+    details
+        Plain values for figures and tables.
+    findings
+        Caveats of these figures.
     """
 
     name: str
@@ -146,11 +266,28 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """The worst case of one criterion (linking, singling_out, disclosure, inversion, distinctiveness, inference, ...).
+    """The worst case of one criterion.
 
-    `estimate` is the point that the finding explains; `attacker` who reached it; `group` where it was within one, such
-    as {"gender": "f"}; `original` the same figure on original speech. Only a `risk` counts for the verdict's level: how
-    well voices stay apart, or what else a voice tells, does not say whether people are recognized.
+    Attributes
+    ----------
+    name
+        `linking`, `singling_out`, `disclosure`, `inversion`, `distinctiveness` or `inference`.
+    level
+        `low`, `raised`, `high` or `unknown`.
+    finding
+        The statement about it.
+    estimate
+        The figure behind the statement.
+    risk
+        Whether it counts for the verdict.
+    attacker
+        Attacker that reached it.
+    group
+        Group in which it was reached, such as `{"gender": "f"}`.
+    original
+        The same figure on original speech.
+    details
+        Further facts.
     """
 
     name: str
@@ -166,11 +303,26 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing an assessment doubts about itself.
+    """One trust check of the assessment.
 
-    `passed` is None where the check could not be made; `applies` is False where it can't apply to this run at all (a
-    check that applies but could not be made has not passed). `misleads` says how privacy is misjudged if it
-    fails. `figure` is held against `limit`; both are in `unit`.
+    Attributes
+    ----------
+    name
+        Name of the check.
+    finding
+        Its outcome as a statement.
+    passed
+        Outcome; null if the check could not be made.
+    misleads
+        Direction in which a failure misleads.
+    applies
+        Whether it can apply to this run at all.
+    figure
+        The figure that was checked.
+    limit
+        The limit that it was compared with.
+    unit
+        Unit of figure and limit.
     """
 
     name: str
@@ -197,7 +349,29 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """One person's risk: the attacker that finds them best, and what each attacker finds."""
+    """The risk of one person.
+
+    Attributes
+    ----------
+    speaker
+        Speaker id.
+    attacker
+        Attacker that finds them best.
+    risk
+        How often that attacker links them.
+    by_attacker
+        The same for every attacker.
+    gender
+        Gender, if known.
+    animal
+        Animal of the zoo.
+    deid
+        DeID of this person.
+    unprotected
+        Whether they are listed as unprotected.
+    details
+        Further facts.
+    """
 
     speaker: str
     attacker: str
@@ -212,7 +386,19 @@ class Person:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class People:
-    """Everybody by falling risk; how many would be listed as unprotected by chance alone."""
+    """Everybody, by falling risk.
+
+    Attributes
+    ----------
+    persons
+        The people.
+    finding
+        The statement about them.
+    expected_by_chance
+        How many would be listed as unprotected by chance.
+    stability
+        Mean percentage of the people found by one of two attackers that both find.
+    """
 
     persons: tuple[Person, ...] = ()
     finding: Finding = field(default_factory=lambda: Finding("nobody_tried"))
@@ -253,13 +439,24 @@ class People:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
-    """What one extractor hears of people, by the attacker that uses it alone; the last channel is all of them together.
+    """The figures of one extractor by itself; the last channel is all of them together.
 
-    `hears` is voice, words or rhythm. `estimates` are EER, Linkability among everybody and rank disclosure in bits, the
-    last two for every length. `original` are the same of the same attacker where nothing was anonymized: what there was
-    to hide. `shuffled` are those of an attacker whose known recordings were dealt to people at random: chance.
-    `original_loss` is the cross-entropy of the attacker of `original` in the cross-validation on recordings that it
-    knows, in nats; None where none could be held out.
+    Attributes
+    ----------
+    name
+        Extractor.
+    hears
+        `voice`, `words`, `rhythm`, `speech` or `everything`.
+    attacker
+        Attacker that uses it alone.
+    estimates
+        EER, Linkability among everybody and rank disclosure, the last two for every length.
+    original
+        The same on original speech: what there was to hide.
+    shuffled
+        The same with enrollment recordings assigned to people at random: chance.
+    original_loss
+        Cross-entropy in the cross-validation on original speech, in nats; null if no recording could be held out.
     """
 
     name: str
@@ -273,9 +470,18 @@ class Channel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelPerson:
-    """One person by channel: the share of their recordings that are linked, and what the ranks disclose in bits.
+    """One person, by channel.
 
-    `channel` is the one that discloses most of them; empty where none of them does better than guessing.
+    Attributes
+    ----------
+    speaker
+        Speaker id.
+    channel
+        Channel that discloses most; empty if none exceeds guessing.
+    bits
+        Rank disclosure, by channel.
+    linked
+        Percentage of their recordings that are linked, by channel.
     """
 
     speaker: str
@@ -286,8 +492,17 @@ class ChannelPerson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channels:
-    """Which channel gives people away: voice, words, rhythm, each alone and all together (the last one), and people by
-    falling disclosure in the channel that tells most of them."""
+    """Which channel identifies people: voice, words, rhythm, each alone and all together.
+
+    Attributes
+    ----------
+    channels
+        The channels.
+    people
+        People by falling disclosure in their most revealing channel.
+    finding
+        The statement about them.
+    """
 
     channels: tuple[Channel, ...]
     people: tuple[ChannelPerson, ...] = ()
@@ -296,13 +511,22 @@ class Channels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chance:
-    """Results by chance alone, all attackers, lengths and groups together: people were relabeled at random `draws`
-    times, the same way for everybody who attacks, and `tests` figures computed anew each time.
+    """Extremes under permutation of the people, over all attackers, lengths and groups.
 
-    `best_link` is the 95th percentile of the largest rate of linking among everybody enrolled; `exposed` how many
-    people would be linked more often than not by their best attacker, and `exposed_p` how often there would be as many
-    as were found, or one who is found as often, adjusted for all figures; `exposed_luck` how often there would be at
-    least as many, looked at by itself.
+    Attributes
+    ----------
+    draws
+        Permutations, the same for every attacker.
+    tests
+        Figures computed in each of them.
+    best_link
+        95th percentile of the highest rate of linking among everybody enrolled.
+    exposed
+        Mean number of people whom their best attacker links more often than not.
+    exposed_p
+        How often there are as many such people as were found, or one who is found as often; adjusted for all figures.
+    exposed_luck
+        How often there are at least as many such people, not adjusted.
     """
 
     draws: int
@@ -315,10 +539,20 @@ class Chance:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Verdict:
-    """The verdict: the level of the worst case, and what is found in the order in which it is told.
+    """The level of the worst case, and the statements in the order of the report.
 
-    `headline` is the verdict with the worst case behind it, `remarks` what else is worth knowing about the release,
-    `not_tested` what nobody tried. Why a verdict is not `trustworthy` is told by the checks that failed.
+    Attributes
+    ----------
+    level
+        `low`, `raised`, `high` or `unknown`.
+    trustworthy
+        Whether the verdict can be relied on; if not, the failed `checks` give the reasons.
+    headline
+        The verdict and the worst case behind it.
+    remarks
+        Further statements about the release.
+    not_tested
+        Attacks that were not tried.
     """
 
     level: Level
@@ -333,24 +567,54 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Results:
-    """Everything an assessment measured and concluded.
+    """Everything that an assessment measured and concluded.
 
     Attributes
     ----------
-    verdict : Verdict
-        The level of the worst case, whether it can be relied on, and what is found.
-    attackers : mapping of str to AttackerResult
-        By attacker, what it has, how it compared, and its `estimates`.
-    parts : mapping of str to Part
-        Measurements beside the attackers: similarity, zebra, inversion, utility and so on.
-    criteria : mapping of str to Criterion
-        The worst case of each criterion.
-    checks : tuple of Check
-        Self-checks of the assessment.
-    people : People
-        Everybody by falling risk.
-    settings, inputs, protocol, seed, version
-        What the figures depend on.
+    version
+        Version of veilmeter.
+    title
+        Short title; by default from the names of the inputs.
+    seed
+        Random seed.
+    settings
+        Every option with the value that was used; null if it had no effect.
+    inputs
+        The speech that was given, by role.
+    matching
+        How both sides were matched.
+    protocol
+        Who was enrolled and tried.
+    attackers
+        The attackers, by name.
+    command
+        Command line that repeats the run, without options such as `--jobs` that do not change results.
+    incidental
+        Settings that may differ between runs that are compared, such as titles and paths.
+    extractor
+        Name, version and dimension of the extractor; null if embeddings were given.
+    parts
+        Measurements beside the attackers, by name.
+    channels
+        Results by extractor, if there were several.
+    chance
+        Extremes under permutation.
+    criteria
+        The worst case of each criterion, by name.
+    checks
+        Trust checks, failed ones first.
+    people
+        Everybody, by falling risk.
+    verdict
+        The verdict.
+    remarks
+        Options that had no effect, and what was measured without being asked for.
+    warnings
+        Warnings that change how a result is to be read.
+    pending
+        Measurements that are still to come; empty once the results are complete.
+    tables
+        Tables of this run: file name and SHA-256.
     """
 
     version: str
@@ -362,19 +626,19 @@ class Results:
     protocol: ProtocolFacts
     attackers: Mapping[str, AttackerResult]
     command: tuple[str, ...] = ()
-    incidental: tuple[str, ...] = ()  # settings in which runs may differ and still be compared
+    incidental: tuple[str, ...] = ()
     extractor: Mapping[str, Any] | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
-    channels: Channels | None = None  # where people were heard by several extractors
+    channels: Channels | None = None
     chance: Chance | None = None
     criteria: Mapping[str, Criterion] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     people: People = field(default_factory=People)
     verdict: Verdict = field(default_factory=lambda: Verdict(level="unknown", trustworthy=False))
-    remarks: tuple[Finding, ...] = ()  # settings that had no effect, what was asked for and not done
+    remarks: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
-    pending: tuple[Finding, ...] = ()  # what is still to be measured; nothing where the results are complete
-    tables: Mapping[str, str] = field(default_factory=dict)  # file name to SHA-256 of the tables of this run
+    pending: tuple[Finding, ...] = ()
+    tables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def attacks(self) -> Mapping[str, AttackerResult]:

@@ -216,7 +216,7 @@ def chance_explains(chance: Chance | None) -> bool:
 
 
 def _nobody(results: Results) -> Finding:
-    """Why there is no result of any person: no trials, scores instead of speech, or a measure that was left out."""
+    """The reason why no person has a result: no trials, scores instead of speech, or a measure that was left out."""
     tried = results.protocol.trial_speakers
     is_scores = "anonymized" not in results.inputs and bool(results.attackers)
     if not tried and not is_scores:
@@ -339,8 +339,8 @@ def _validated_loss(result: AttackerResult | None) -> float | None:
 
 
 def text_floor(channels: Channels | None) -> Finding | None:
-    """What the words of original speech leave of people, whatever is done to the voice: by the strongest attacker who
-    has nothing but words. None where no extractor hears words alone."""
+    """The text floor: how far people are recognized by the words of original speech alone, by the strongest attacker
+    who uses nothing else. None where no extractor uses words alone."""
     found = _strongest_words(channels)
     if found is None:
         return None

@@ -90,7 +90,7 @@ def read_results(folder: str | Path) -> Results:
     Raises
     ------
     InputError
-        If there are no results, or they are broken or of another version.
+        If results are missing, broken or of another version.
 
     Examples
     --------
@@ -213,8 +213,8 @@ def write_results(folder: Path, results: Results) -> Results:
 
 @dataclass(eq=False)
 class Costs:
-    """What a run took: processor seconds by task; those for extracting vectors, and of how many recordings; those of
-    the anonymizer per second of speech, where veilmeter ran it; and the machine. It is not part of the results."""
+    """The cost of a run: processor seconds by task; those for extracting vectors, with the number of recordings; those
+    of the anonymizer per second of speech, where veilmeter ran it; and the machine. It is not part of the results."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     extracted: tuple[float, int] = (0.0, 0)

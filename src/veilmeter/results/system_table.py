@@ -367,7 +367,7 @@ def _figures(results: Results, name: FigureName) -> Iterator[tuple[Key, Estimate
 
 
 def _worst(figures: Sequence[tuple[str, Estimate]]) -> tuple[str, Estimate]:
-    """The figure that is worst for people, or for whoever uses the speech; one that does not exist comes last."""
+    """The figure that is worst for the people recorded, or for the users of the speech; missing figures come last."""
     sign = -1 if better_direction(figures[0][1]) == "higher" else 1
 
     def badness(figure: tuple[str, Estimate]) -> tuple[bool, float]:
@@ -443,8 +443,8 @@ def _columns(
 def _difference(
     first: Sequence[_Member], second: Sequence[_Member], trials: PairedTrials | None, name: str
 ) -> Estimate:
-    """Of the second system's mean to the first one's. Speakers and runs both vary: the mean of the runs' intervals,
-    which is wider than that of their mean, and the spread over the runs, by Welch's approximation."""
+    """Difference of the second system's mean to the first one's. Speakers and runs both vary: the mean of the runs'
+    intervals, which is wider than that of their mean, and the spread over the runs, by Welch's approximation."""
     between = [
         difference_of(one.figure, other.figure, trials, other.number, name, one.number)
         for one, other in product(first, second)

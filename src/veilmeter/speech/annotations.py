@@ -374,7 +374,7 @@ def transcribe_corpus(
     Returns
     -------
     Transcribed
-        What was written, and the recordings that could not be used.
+        The files written, and the recordings that could not be used.
 
     Raises
     ------

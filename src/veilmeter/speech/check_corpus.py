@@ -70,7 +70,7 @@ def remarks(corpus: Corpus, heard: list[Heard]) -> list[Problem]:
     alone = sum(count == 1 for count in each.values())
     problems = []
     if len(each) == 1:
-        what = f"all recordings are by one speaker, {next(iter(each))!r}: nobody can be told from anybody"
+        what = f"all recordings are by one speaker, {next(iter(each))!r}: there is nobody to distinguish them from"
         fix = f"read as {corpus.layout} layout; if that is wrong, give another folder, or --layout"
         problems.append(Problem("one-speaker", what, str(corpus.root), fix=fix, fatal=False))
     elif alone:

@@ -172,7 +172,7 @@ def open_session(path: str | Path) -> Any:
 
 
 def available_providers() -> list[str]:
-    """What a session may use, the first first: a GPU where there is one and it was not declined."""
+    """The providers that a session may use, in order: a GPU where there is one and it was not declined."""
     return find_providers(import_runtime().get_available_providers())
 
 

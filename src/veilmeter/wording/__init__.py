@@ -81,8 +81,8 @@ def fill(template: str, **values: Value) -> str:
 
 
 def sentence(finding: Finding, audience: Audience = "terminal") -> str:
-    """What a finding says to an audience. A code that is not known here, such as one of a newer version or of another
-    package, is printed with its values.
+    """The sentence of a finding for an audience. An unknown code, such as one of a newer version or of another package,
+    is printed with its values.
 
     >>> sentence(Finding("from_elsewhere", {"figure": 3}))
     'from_elsewhere: figure 3'

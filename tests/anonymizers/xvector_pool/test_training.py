@@ -159,7 +159,7 @@ class FakeEncoder:
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Six voices of two utterances each, and one file that is no audio."""
+    """Six voices of two utterances each, and one file that is not audio."""
     soundfile = pytest.importorskip("soundfile")
     rng = np.random.default_rng(0)
     t = np.arange(16000) / 16000

@@ -1,4 +1,4 @@
-"""Chance with shared speakers: whole cells of trials are dealt anew, and the null range is as wide as it must be."""
+"""Chance with shared speakers: whole cells of trials are permuted, and the null range is wide enough."""
 
 from __future__ import annotations
 

@@ -354,8 +354,8 @@ def test_scores_validate_themselves() -> None:
 
 @pytest.mark.slow
 def test_intervals_cover() -> None:
-    """Correlated trials: 95 of 100 intervals hold the truth, give or take three standard errors of so few samples. The
-    benchmark of the same name has 93.5 to 95.5 % of many more."""
+    """Correlated trials: 95 of 100 intervals cover the true value, give or take three standard errors of so few
+    samples. The benchmark of the same name has 93.5 to 95.5 % of many more."""
     from benchmarks.bench_coverage_scores import coverage
 
     found = coverage(people=16, utterances=8, distance=1.0, samples=100, resamples=100, seed=4)

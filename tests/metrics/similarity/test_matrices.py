@@ -223,7 +223,7 @@ def test_what_can_not_be_measured() -> None:
 @pytest.mark.parametrize("form", ["geometric", "arithmetic"])
 @pytest.mark.parametrize("pairs", ["all", "vpc"])
 def test_leaving_speakers_out_is_followed_closely(form: Form, pairs: Pairs) -> None:
-    """The quick jackknife against one that really leaves each speaker out and starts anew."""
+    """The quick jackknife against one that really leaves each speaker out and starts again."""
     o, p, speakers = voices(5, [8] * 12, d=12, keep=0.6)
     s = similarity(o, p, speakers, form=form, pairs=pairs, spreads=True)
     exact = {kind: np.empty((12, 2)) for kind in KINDS}

@@ -1,4 +1,4 @@
-"""The zoo: quartiles name the animals, and chance is told from pattern."""
+"""The zoo: quartiles name the animals, and chance is distinguished from a pattern."""
 
 from __future__ import annotations
 

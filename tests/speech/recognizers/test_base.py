@@ -1,4 +1,4 @@
-"""Recognizers of any kind, the language they listen for, and long recordings."""
+"""Recognizers of any kind, the language they recognize, and long recordings."""
 
 from __future__ import annotations
 

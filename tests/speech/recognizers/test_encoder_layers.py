@@ -70,7 +70,7 @@ def test_a_graph_is_cut_behind_a_tensor(tmp_path: Path) -> None:
 
 
 def test_the_real_layers_are_those_of_the_published_encoder(tmp_path: Path) -> None:
-    """Behind the last layer the encoder only normalizes each frame; a damaged graph in the cache is made anew."""
+    """Behind the last layer the encoder only normalizes each frame; a damaged graph in the cache is made again."""
     published = fetched(lambda: weights.fetch(weights.MOONSHINE_ENCODER))
     copy = tmp_path / published.name
     shutil.copy(published, copy)

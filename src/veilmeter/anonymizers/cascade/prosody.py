@@ -109,7 +109,7 @@ def _by_word(words: Sequence[str], found: Sequence[tuple[str, list[tuple[int, in
 
 @dataclass(frozen=True, eq=False)
 class Contour:
-    """The standardized logarithm of the pitch over time, drawn through where there is no voice."""
+    """The standardized logarithm of the pitch over time, interpolated where speech is unvoiced."""
 
     times: Floats
     heights: Floats

@@ -1,4 +1,4 @@
-"""`cascade`: what was said is recognized, and a synthesizer says it in a pseudo-voice.
+"""`cascade`: the words are recognized, and a synthesizer speaks them in a pseudo-voice.
 
 Nothing passes but words and their order; pauses, rhythm, melody and punctuation only where they are asked for. Not even
 the level does: microphones and distances differ by person, so every output has the same one. A word that was recognized

@@ -36,7 +36,7 @@ Integers = NDArray[np.int64]
 
 class Prosody(Protocol):
     """A rhythm or a melody to speak with. There is one duration (of 25 ms) per phone, a silence at each end included,
-    and one F0 in hertz per 12.5 ms, at most `UNVOICED` where there is no voice."""
+    and one F0 in hertz per 12.5 ms, at most `UNVOICED` where speech is unvoiced."""
 
     def durations(self, own: Integers) -> Integers: ...
 

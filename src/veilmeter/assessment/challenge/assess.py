@@ -83,8 +83,8 @@ def assess_challenge(
     forecast: Forecast | None = None,
     first: Callable[[ChallengeAssessment], bool] | None = None,
 ) -> ChallengeAssessment:
-    """Assess every set and gender of the folder `settings.vpc` in the variant `settings.suffix`, each into a folder of
-    its own below `out`, with a table of all of them beside.
+    """Assess every set and gender of the folder `settings.vpc` in the variant `settings.suffix`, each into a
+    separate folder below `out`, beside a table of all of them.
 
     With `first`, the attackers' verdicts of all sets come before utility and further extractors of any set, and are
     passed to `first`; these follow if it returns True.

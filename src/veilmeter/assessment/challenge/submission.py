@@ -1,4 +1,4 @@
-"""What the organizers of a VoicePrivacy challenge ask for: folders of anonymized speech, and an archive of results.
+"""The submission to a VoicePrivacy challenge: folders of anonymized speech, and an archive of results.
 
 The rules are those of the challenges' own checks: a copy needs `wav/*.wav` with one file per utterance of the original
 folder, called as the utterance; lists that it lacks are taken from the original. What the tools would stumble over is

@@ -182,7 +182,7 @@ class ChallengeRow:
 
     @property
     def remark(self) -> str:
-        """What a reader of the table must know: whose figure it is, and whether the challenge has such a row. Its
+        """Caveats of a row: whose figure it is, and whether the challenge has such a row. The challenge's
         pretrained extractor is shown on original speech in 2024, and on anonymized speech (lazy-informed) in 2026,
         where trials are gender-mixed."""
         pretrained = "lazy-informed" if self.gender == "mixed" else BASELINE

@@ -1,8 +1,8 @@
 """The data that methods are fitted on: centered unit vectors, speaker means, and what other people's speech adds.
 
 x <- unit(x - mean of the copies), y <- unit(y - mean of the originals); a trial is treated as a copy. Coordinates are
-then brought to one variance: what tells people apart may lie where vectors hardly vary. The length of a vector, which
-all this takes away, is kept as one more coordinate, because it may tell people apart too.
+then brought to one variance: people may differ where vectors hardly vary. The length of a vector, which all this
+removes, is kept as one more coordinate, because people may differ in it too.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def scatter(x: Array, codes: NDArray[np.int64], k: int) -> tuple[Array, Array, A
 
 
 class _CosineKind:
-    about = "x = unit(mean of unit vectors), and the angle between both"
+    about = "cosine of the means of unit vectors"
     needs_training = False
 
     def build(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
@@ -162,7 +162,7 @@ class _CosineKind:
 
 
 class _CenteredCosineKind:
-    about = "the same after a mean was taken off: that of the training speech, or of each side by itself"
+    about = "the same after subtracting a mean: that of the training speech, or of each side"
     needs_training = False
 
     def build(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:

@@ -80,7 +80,7 @@ class LDA:
 
 
 class _LDAKind:
-    about = "within-class whitening, then the directions that distinguish training speakers; cosine"
+    about = "within-class whitening, directions that distinguish training speakers, cosine"
     needs_training = True
 
     def build(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:
@@ -229,7 +229,7 @@ def _em_step(
 
 
 class _PLDAKind:
-    about = "two-covariance PLDA by expectation-maximization; log-likelihood ratios"
+    about = "two-covariance PLDA (after LDA if there are fewer speakers than dimensions), log-likelihood ratios"
     needs_training = True
 
     def build(self, enroll: Embeddings, test: Embeddings) -> tuple[Backend, Backend | None]:

@@ -118,7 +118,7 @@ class CrossValidated:
         return f"{next(iter(self.backends.values())).name}{self.options}, {self.folds}-fold by speaker"
 
     def pair_of(self, first: int, second: int) -> tuple[int, int]:
-        """Which back end scores a pair of people of these folds."""
+        """The back end that compares two people of these folds."""
         other = (first + 1) % self.folds if first == second else second
         return min(first, other), max(first, other)
 

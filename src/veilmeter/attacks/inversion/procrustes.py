@@ -172,7 +172,7 @@ class TransportMatch:
     """`rotation` turns sources towards targets; `match[i]` is the target that source i was paired with.
 
     `objective` is the transport cost of the refined rotation before the final match (lower is better; no labels are
-    needed to know it), `history` the same after the initialisation and after each epoch; of very large sets, that of
+    needed to know it), `history` the same after the initialization and after each epoch; of very large sets, that of
     `INITIAL_POINTS` vectors at most, at even distances.
     """
 

@@ -28,7 +28,7 @@ DEFAULT_METHOD = "procrustes"
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InversionInputs:
-    """What an inversion attack is made on. `again` are the trials from another run of the anonymizer; `enrolled`
+    """The material of an inversion attack. `again` are the trials from another run of the anonymizer; `enrolled`
     original speech of known people, for EER and Linkability; `key` the trials to compare (all pairs without)."""
 
     anonymized_trials: Embeddings

@@ -137,7 +137,7 @@ class Codes:
 
 
 def text(token: bytes) -> str:
-    """An id as a string; bytes that are no UTF-8 are taken as Latin-1."""
+    """An id as a string; bytes that are not UTF-8 are taken as Latin-1."""
     try:
         return token.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 """Vectors in HDF5: one dataset per utterance id, its speaker and attributes as the dataset's attributes.
 
 Links that lead into other files are not followed. The HDF5 library can be crashed by a broken file, and would take the
-whole run with it: files are read in a process of their own.
+whole run with it: files are read in a separate process.
 """
 
 from __future__ import annotations

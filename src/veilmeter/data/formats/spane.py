@@ -2,7 +2,7 @@
 Its documentation calls the path `audio_filepath`: both are read.
 
 `{root}` stands for the folder that `--root` names. Keys that begin with `utt_` are attributes of the utterance, others
-of the speaker. Anonymized datafiles are sorted anew: ids are the paths below the root, never the rows.
+of the speaker. Anonymized datafiles are sorted differently: ids are the paths below the root, never the rows.
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ def find_columns(
     *,
     own_names: bool = False,
 ) -> Columns:
-    """What the columns mean: as the user says, else by their names. With `own_names` a column that the user names and
-    that is not there may go by a common name instead."""
+    """The meanings of the columns, as the user states them or else by their names. With `own_names`, a column that the
+    user names and the table lacks may go by a common name instead."""
     by_name = {name.strip().lower(): name for name in header}
     if own_names:
         known = {meaning for meaning, names in MEANINGS.items() if any(name in by_name for name in names)}

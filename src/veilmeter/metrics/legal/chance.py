@@ -350,8 +350,8 @@ def joint_chance(attackers: Sequence[Relabeled], *, seed: int = 0) -> JointChanc
 
 
 def _names_for_others(attacker: Relabeled) -> dict[str, float]:
-    """How often each person who was tried comes out first for recordings of others: whoever is named for everybody is
-    right about their own recordings too. Everybody counts as always named where an attacker takes all recordings of
+    """How often each person who was tried comes out first for recordings of others: a person who is named for everybody
+    is also named for their own recordings. Everybody counts as always named where an attacker takes all recordings of
     somebody for the same other person, which chance seldom gives: then recordings share a voice, and are one guess."""
     people = len(attacker.enrolled)
     spoken = np.bincount(attacker.own, minlength=people)

@@ -93,7 +93,7 @@ def models(embeddings: Embeddings) -> Models:
 def conversations(
     embeddings: Embeddings, length: int = 1, *, least: int = 1, most: int | None = None, seed: int = 0
 ) -> Conversations:
-    """Conversations of `length` utterances each, made of neighbours in the listing; what is left over is not used.
+    """Conversations of `length` utterances each, made of neighbors in the list; the remainder is not used.
 
     A speaker needs at least `least` of them (Singling Out: 2, one for the test and one for calibration). With more
     than `most`, that many utterances are chosen at random, by the seed and the speaker's name alone, so that neither

@@ -206,7 +206,7 @@ MEASURES = (
         label="rank disclosure",
         unit="bit",
         better="lower",
-        meaning="What the true speaker's rank among N gives away on average.",
+        meaning="Information that the rank of the true speaker among N discloses, on average.",
         source="Bäckström et al. 2025",
         section="linking",
         equation="log₂ N − H(rank)",
@@ -218,7 +218,7 @@ MEASURES = (
         label="worst rank disclosure",
         unit="bit",
         better="lower",
-        meaning="What the most telling rank gives away.",
+        meaning="Information that the most revealing rank discloses.",
         source="Bäckström et al. 2025",
         section="linking",
         equation="maxₖ log₂ (N Pr{rank = k})",
@@ -391,7 +391,7 @@ def _of_model(link: LinkCounts, model: BetaBinomial) -> tuple[float, float]:
 
 
 def speaker_disclosure(link: LinkCounts) -> NDArray[np.float64]:
-    """What the ranks of each test speaker disclose, in the order of `names`: the mean of log2(N P(rank)) over their
+    """The disclosure by the ranks of each test speaker, in the order of `names`: the mean of log2(N P(rank)) over their
     conversations, with P by the model. Below zero for people whom the attacker places behind others.
 
     >>> clear = LinkCounts(np.zeros(8, np.int64), 3, np.repeat([0, 1], 4), ("a", "b"))

@@ -289,7 +289,7 @@ def independent_trials(scores: Scores) -> int:
     trials of a person are alike, and that of trials, where they have nothing in common.
 
     Trials of one person share a part of the variance: the intraclass correlation of the scores' normal ranks, by the
-    analysis of variance. Few people tell little about it, so the upper end of its 95 % interval counts, by the
+    analysis of variance. Few people do not determine it well, so the upper end of its 95 % interval counts, by the
     F distribution. The number of trials is then divided by their design effect (Kish 1965).
 
     >>> rng = np.random.default_rng(0)
@@ -435,8 +435,8 @@ class Shape:
         return bool(np.isfinite(self.low) and np.isfinite(self.high))
 
     def to_angle(self, value: Floats | float) -> Floats:
-        """arcsin(sqrt(share of the range)), in which the spread depends little on the value; the value itself where
-        there is no range."""
+        """arcsin(sqrt(share of the range)), in which the spread depends little on the value; the value itself if it
+        has no range."""
         x = np.asarray(value, np.float64)
         if not self.is_bounded:
             return x

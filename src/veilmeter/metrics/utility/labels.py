@@ -31,8 +31,8 @@ MEASURE = Measure(
     label="label recall",
     unit="percent",
     better="neither",
-    meaning="How well what an utterance expresses, such as an emotion, can still be told from anonymized speech, "
-    "balanced over its values.",
+    meaning="How well a label of an utterance, such as its emotion, is still recognized in anonymized speech, "
+    "with equal weight for every value.",
     source="cf. Tomashenko et al. 2022",
     section="utility",
     equation="unweighted average recall (UAR) over the values",

@@ -241,7 +241,7 @@ def _cell(
 
 
 def _continuation(of: Callable[..., Any], dash: Any, color: Any, tip: list[Any]) -> list[Any]:
-    """The extrapolation of a model; its line starts at the last measured point, so that there is no gap."""
+    """The extrapolation of a model; its line starts at the last measured point, without a gap."""
     import altair as alt
 
     joined = (

@@ -222,7 +222,7 @@ def _in_words(measured: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str,
 def _attacker_color(
     order: Sequence[str], title: str | None = None, nobody: str = "", *, shown: Mapping[str, str] | None = None
 ) -> Any:
-    """Attackers keep their color in every figure; gray is whoever knows nothing. The legend calls them as `shown`."""
+    """Attackers keep their color in every figure; gray is the attacker who knows nothing. The legend uses the names in `shown`."""
     import altair as alt
 
     domain = [*order, nobody] if nobody else list(order)

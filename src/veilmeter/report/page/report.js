@@ -279,7 +279,7 @@
     if (fields.some((field) => kept.has(field.id))) calculate();
   }
 
-  // Pages that lie in this one open in a tab of their own; they share this page's scripts.
+  // Pages inside this one open in a separate tab; they share this page's scripts.
   const bundled = document.getElementById("bundled-data");
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button[data-bundled]");
@@ -290,7 +290,7 @@
     window.open(URL.createObjectURL(new Blob([inner.slice(0, place), vega, inner.slice(place)], { type: "text/html" })), "_blank");
   });
 
-  // One recording as the original and as every system has it; whoever starts one of them stops the others.
+  // One recording as the original and by every system; starting one of them stops the others.
   const soundData = document.getElementById("sound-data"), wanted = document.getElementById("listen-recording");
   const sounds = soundData ? JSON.parse(soundData.textContent) : [];
   const tracks = [...document.querySelectorAll("#listen li[data-track]")];
@@ -430,7 +430,7 @@
     });
   }
 
-  // Original and anonymized recording of a person share a position: whoever switches goes on where they were.
+  // Original and anonymized recording of a person share a position: a listener who switches continues at the same place.
   for (const players of [box, beside]) {
     if (!players) continue;
     let at = 0, of = "";

@@ -173,7 +173,7 @@ def embed_corpus(
 ) -> Embedded:
     """Extract the corpus's embeddings into the folder `out`; `read_embeddings(out)` reads them.
 
-    What is there from an earlier or stopped run is kept: a recording is computed again only if its content, the
+    Results of an earlier or stopped run are kept: a recording is computed again only if its content, the
     extractor or its version changed. Unusable recordings are left out and listed, or with `strict` the first ends the
     run. The bytes written depend on the corpus and the extractor alone, not on the engine, the order or interruptions.
 
@@ -199,7 +199,7 @@ def embed_corpus(
     Returns
     -------
     Embedded
-        What was written, and the recordings that could not be used.
+        The files written, and the recordings that could not be used.
 
     Raises
     ------

@@ -132,7 +132,7 @@ def external_files(path: Path) -> list[Path]:
 
 
 def _locations(tensor: Any) -> Iterator[str]:
-    """Where a tensor's numbers lie; protobuf gives bytes for a name that is no UTF-8."""
+    """Where a tensor's numbers lie; protobuf gives bytes for a name that is not UTF-8."""
     for entry in tensor.external_data:
         if entry.key == "location":
             yield entry.value if isinstance(entry.value, str) else os.fsdecode(entry.value)
@@ -201,7 +201,7 @@ def _head(graph: GraphBuilder, x: str) -> str:
 
 
 class _Segments:
-    """What the masks need and the number of frames alone decides: which segment a frame is in, and a matrix that
+    """Inputs of the masks that depend on the number of frames alone: the segment of each frame, and a matrix that
     averages over each segment (the last one may be shorter)."""
 
     def __init__(self, graph: GraphBuilder, x: str) -> None:

@@ -55,7 +55,7 @@ class Store:
     def __init__(self, folder: Path, fingerprint: Mapping[str, Any]) -> None:
         self.folder = make_folder(folder)
         self.fingerprint = dict(fingerprint)
-        # Not in the folder `.unfinished`, which goes away at the end, perhaps while another run waits at its door.
+        # Not in the folder `.unfinished`, which is removed at the end, perhaps while another run waits for the lock.
         self._lock = ExitStack()
         self._lock.enter_context(only_one(folder / ".lock", folder))
         self.work = folder / UNFINISHED

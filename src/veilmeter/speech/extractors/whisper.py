@@ -1,9 +1,10 @@
 """`whisper:LAYER`: a hidden layer of the multilingual recognizer's encoder, pooled over time.
 
-Whisper base (Radford et al. 2022) was trained to write down what is said in 99 languages, not to tell people apart;
-what its layers still hold of the speaker is independent of networks that were. The parameters are those of the
-recognizer, read from its file and run by torch: ctranslate2 gives the last layer only. The recording is not filled up
-with silence to 30 s, as the recognizer does it: attention to silence costs time and changes what is pooled.
+Whisper base (Radford et al. 2022) was trained to transcribe 99 languages, not to distinguish people. The information
+about the speaker in its layers is therefore independent of networks that were trained on speakers. The parameters are
+those of the recognizer, read from its file and run by torch: ctranslate2 gives the last layer only. The recording is
+not filled up with silence to 30 s, as the recognizer does it: attention to silence costs time and changes what is
+pooled.
 """
 
 from __future__ import annotations

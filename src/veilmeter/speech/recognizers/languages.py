@@ -1,6 +1,6 @@
 """The language of speech: as it is given, as the corpus names it, as Whisper recognizes it, or assumed.
 
-A corpus that names no language is taken for English, which is said wherever words are measured. Where it does not
+A corpus that names no language is taken for English, with a warning wherever words are measured. Where it does not
 sound like English, words are not measured, and the error asks for the language.
 """
 

@@ -150,7 +150,7 @@ GLOSSARY = (
      "before; minus 10 dB: a tenth."),
     ("95 % interval", "With other speakers, the figure would have been different. Intervals made this way contain the true value in about "
      "95 of 100 assessments."),
-    ("Chance, guessing", "What the measure gives when the attacker knows nothing. A figure near chance is not a proof of safety: a stronger "
+    ("Chance, guessing", "The value of the measure when the attacker knows nothing. A figure near chance is not a proof of safety: a stronger "
      "attacker may exist."),
     ("The zoo", "Names from the biometric menagerie for speakers who behave unlike most, the sheep. Goats are hard to recognize, lambs easy to be "
      "mistaken for, wolves easily mistaken for others. In the corners: doves resemble themselves and nobody else, which makes them the "
