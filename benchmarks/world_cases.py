@@ -335,7 +335,7 @@ LEAKS: dict[str, Callable[[Voices, Floats], Floats]] = {
 }
 
 
-def _codebook(draws: int, noise: float = 0.0, *, named: bool = False) -> Callable[[Voices], Case]:
+def codebook(draws: int, noise: float = 0.0, *, named: bool = False) -> Callable[[Voices], Case]:
     """A public rotation for every recording, drawn from so many: who tries all of them undoes it. With `named` the
     release says which one each recording has, and attackers have no run."""
 
@@ -408,9 +408,9 @@ WORLDS: dict[str, World] = {
     "people twice": World(_people_twice(1.0), True, "half kept, everybody under two ids"),
     "perfect, people twice": World(_people_twice(0.0), False, "perfect, everybody under two ids"),
     "perfect, accents": World(_accents, False, "perfect, some groups are one person"),
-    "codebook": World(_codebook(1000), True, "one of 1,000 public rotations per recording"),
+    "codebook": World(codebook(1000), True, "one of 1,000 public rotations per recording"),
     "noisy codebook, named": World(
-        _codebook(50, 0.05, named=True), True, "one of 50 public rotations per recording, named, with noise"
+        codebook(50, 0.05, named=True), True, "one of 50 public rotations per recording, named, with noise"
     ),
     "phases": World(_nonlinear(phases), True, "the phase of two coordinates tells"),
     "one phase": World(_nonlinear(one_phase), True, "the phase of two of 48 coordinates tells"),

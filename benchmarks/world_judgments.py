@@ -257,6 +257,11 @@ def untrue_findings(results: Results, case: Case, world: World) -> Iterator[str]
         yield "one voice per speaker is claimed for a release that has none"
     if truth.one_voice and "one_voice_per_speaker" not in by_code:
         yield "one voice per speaker is not reported"
+    draws, worst = by_code.get("draws"), by_code.get("worst_person")
+    if draws is not None and draws.values.get("size") is not None and not world.recognizable:
+        yield "draws are claimed to repeat where none do"
+    if worst is not None and worst.values["explained"] and results.people.unprotected:
+        yield "chance is claimed to explain who is listed as unprotected"
     changed = by_code.get("recordings_unchanged")
     if changed is not None and truth.let_through is not None:
         said = int(changed.values["unchanged"]) + int(changed.values["let_through"])  # type: ignore[call-overload]

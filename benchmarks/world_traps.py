@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.world_cases import DIMENSION, WITHIN, Case, Floats, Truth, Voices, World, draw_rotation
+from benchmarks.world_cases import DIMENSION, WITHIN, Case, Floats, Truth, Voices, World, codebook, draw_rotation
 
 PEOPLE = 100
 
@@ -37,6 +37,55 @@ def _wrong_run(make: Callable[[Voices], Floats]) -> Callable[[Voices], Case]:
 
 def _another_key(voices: Voices) -> Floats:
     return np.asarray(voices.original @ draw_rotation(voices.rng) + 0.1 * voices.noise())
+
+
+def _exchanged_run(exchange: Callable[[Voices, Floats], Floats]) -> Callable[[Voices], Case]:
+    """Every voice is rotated alike; the attackers' run is one of this anonymizer, under wrong ids."""
+
+    def world(voices: Voices) -> Case:
+        turned = voices.original @ draw_rotation(voices.rng)
+        runs = [turned + 0.1 * voices.noise() for _ in range(2)]
+        truth = Truth(exposed=_everybody(voices), own_run=False, one_voice=True, let_through=0)
+        return Case(voices.original, runs[0], exchange(voices, runs[1]), truth=truth)
+
+    return world
+
+
+def _weaker_run(voices: Voices) -> Case:
+    """The release is noise; the attackers' run keeps half of every voice."""
+    truth = Truth(exposed=NOBODY, own_run=False, one_voice=False, let_through=0)
+    return Case(voices.original, voices.noise(), 0.5 * voices.original + voices.noise(), truth=truth)
+
+
+def _shared_voices(voices: Voices) -> Case:
+    """One new voice for every two people, other ones in every run."""
+    pairs = voices.own // 2
+    runs = [voices.rng.standard_normal((voices.people, DIMENSION))[pairs] + WITHIN * voices.noise() for _ in range(2)]
+    return Case(voices.original, *runs, truth=Truth(exposed=NOBODY, own_run=True, let_through=0))
+
+
+def _gender_and_one(voices: Voices) -> Case:
+    """The gender is kept of everybody, and one person is hardly changed."""
+    center = voices.rng.standard_normal((2, DIMENSION))[voices.own % 2]
+    stays = (voices.own == 0)[:, None]
+    runs = [np.where(stays, voices.original + 0.3 * voices.noise(), center + voices.noise()) for _ in range(2)]
+    return Case(voices.original, *runs, truth=Truth(exposed=np.zeros(1, np.int64), own_run=True, one_voice=False))
+
+
+def _gender_and_accent(voices: Voices) -> Case:
+    """Gender and accent are kept, and nothing else."""
+    gender, accent = (voices.own // 5) % 2, voices.own % 5
+    center = voices.rng.standard_normal((2, DIMENSION))[gender] + voices.rng.standard_normal((5, DIMENSION))[accent]
+    names = {"gender": ["fm"[value] for value in gender], "accent": [f"accent {value}" for value in accent]}
+    truth = Truth(exposed=NOBODY, own_run=True, let_through=0)
+    return Case(voices.original, center + voices.noise(), center + voices.noise(), attributes=names, truth=truth)
+
+
+def _one_faint(voices: Voices) -> Case:
+    """One person is found by several recordings together, nobody by a single one."""
+    kept = 0.45 * (voices.own == 0)[:, None]
+    runs = [kept * voices.original + voices.noise() for _ in range(2)]
+    return Case(voices.original, *runs, truth=Truth(exposed=np.zeros(1, np.int64), own_run=True, let_through=0))
 
 
 def _run_of_some(voices: Voices) -> Case:
@@ -156,6 +205,20 @@ TRAPS: dict[str, World] = {
     "original as run": World(_wrong_run(lambda v: v.original), True, "attackers' run is the original", people=PEOPLE),
     "noise as run": World(_wrong_run(Voices.noise), True, "attackers' run is noise", people=PEOPLE),
     "run with another key": World(_wrong_run(_another_key), True, "the run has another rotation", people=PEOPLE),
+    "run with mixed ids": World(
+        _exchanged_run(lambda v, run: v.rng.permutation(run)), True, "the run's ids are mixed up", people=PEOPLE
+    ),
+    "run shifted by a person": World(
+        _exchanged_run(lambda v, run: np.roll(run, 6, axis=0)), True, "the next person's ids", people=PEOPLE
+    ),
+    "weaker run": World(_weaker_run, False, "the run keeps half of a voice, the release nothing", people=PEOPLE),
+    "shared voices": World(_shared_voices, True, "one new voice per two people and run", people=PEOPLE, most="raised"),
+    "gender and one person": World(_gender_and_one, True, "the gender, and one person", people=PEOPLE),
+    "gender and accent": World(_gender_and_accent, True, "only both are kept", people=PEOPLE, most="raised"),
+    "one faint person": World(_one_faint, True, "one of forty, in several recordings", lambda n: [12] * n, people=40),
+    "noisy codebook": World(codebook(1000, 0.05), True, "one of 1,000 rotations, with noise", people=PEOPLE),
+    "small noisy codebook": World(codebook(300, 0.05), True, "one of 300 rotations, with noise", people=40),
+    "noisier codebook": World(codebook(300, 0.1), True, "the same, noise twice as large", people=PEOPLE),
     "run of men": World(_run_of_some, True, "women are linked, the run is of men", people=PEOPLE),
     "gender": World(_only("gender", 2), True, "only the gender is kept", people=PEOPLE, most="raised"),
     "gender, unequal": World(

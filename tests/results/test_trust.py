@@ -233,6 +233,7 @@ def test_draws_that_repeat_doubt_a_low_risk_alone() -> None:
     assert made(sample(), repeats)[trust.DRAWS].passed  # people are recognized anyway
     assert not made(unnoticed)[trust.DRAWS].applies
     assert made(unnoticed, replace(FINE, draws=RepeatedDraws(p=0.01)))[trust.DRAWS].failed
+    assert made(sample(), replace(FINE, draws=RepeatedDraws(p=0.01)))[trust.DRAWS].passed  # what is kept explains it
     nothing = made(unnoticed, replace(FINE, draws=RepeatedDraws(p=0.2, noticed=883)))[trust.DRAWS]
     assert nothing.passed
     assert "a set of up to about 880 transformations" in sentence(nothing.finding)

@@ -222,3 +222,25 @@ def test_a_wrong_run_does_not_show_that_only_the_gender_is_kept() -> None:
         results = assess(**roles, attackers=list(ATTACKERS), seed=1, by=["gender"], **OPTIONS).results
     assert kept_attribute(results) == "gender"  # as far as these attackers see
     assert "only_attribute_kept" not in [finding.code for finding in results.verdict.headline]
+
+
+def test_one_person_who_is_found_is_not_an_attribute_that_is_kept() -> None:
+    """Within women and men too few are left to show it, but what is found among everybody is not gone there."""
+    judgment = judge("one faint person", 40, 2)
+    assert judgment.level == "raised"
+    assert not judgment.untrue
+
+
+@pytest.mark.parametrize(("world", "people"), [("small noisy codebook", 40), ("noisy codebook", 100)])
+def test_noisy_draws_that_nobody_names_are_not_called_low_and_trusted(world: str, people: int) -> None:
+    judgment = judge(world, people, 0, ("ignorant", "lazy-informed"), FAST)
+    assert "draws do not repeat" in judgment.distrust
+    assert not judgment.falsely_reassuring
+
+
+@pytest.mark.parametrize("world", ["weaker run", "shared voices"])
+def test_a_wrong_run_or_new_voices_are_not_repeated_draws(world: str) -> None:
+    judgment = judge(world, 60, 0, ("ignorant", "lazy-informed"), FAST)
+    assert "draws do not repeat" not in judgment.distrust
+    assert not judgment.untrue
+    assert judgment.level == ("low" if world == "weaker run" else "raised")

@@ -46,7 +46,7 @@ from veilmeter.metrics.vector_checks import (
     share_of_shared_voices,
     target_voice_effect,
 )
-from veilmeter.results.trust import TrustFacts
+from veilmeter.results.trust import SURE_RUN, TrustFacts
 from veilmeter.speech.copies import find_unchanged_speech, same_recordings
 
 
@@ -293,7 +293,9 @@ def trust_facts(
     assessed = set(experiment.original.names)
     ahead, ahead_of_values = ahead_on_originals(plan.jobs, done)
     release_p, release_share = _release_links(experiment, seed)
-    runs = [experiment.anonymized, *(run.vectors for run in experiment.runs if run.own)]
+    run_p = _run_p(experiment, seed)
+    shown = run_p is None or run_p >= SURE_RUN  # a run of something else says nothing about the draws of this one
+    runs = [experiment.anonymized, *(run.vectors for run in experiment.runs if run.own and shown)]
     draws = repeated_draws(experiment.original, runs, seed=seed)
     if (named := draws_by_name(experiment.anonymized, _manifests(folders))) is not None:
         draws = replace(draws or RepeatedDraws(), size=named)
@@ -308,7 +310,7 @@ def trust_facts(
             str(role): len(assessed & set(experiment.training[role].embeddings.names)) for role in plan.used.training
         },
         own_runs=sum(run.own for run in experiment.runs) if plan.used.copies else 0,
-        run_p=_run_p(experiment, seed),
+        run_p=run_p,
         not_covered=len(_without_run(experiment)),
         release_p=release_p,
         release_share=release_share,

@@ -515,12 +515,35 @@ def kept_attribute(results: Results) -> str | None:
     """The attribute that explains what attackers find: among everybody they do better than chance, within its groups
     they are at chance. None where there is none, or where single people are found."""
     tested = [case for name in ("linkability", "d_ece") for case in cases(results, name)]
-    everybody = [case for case in tested if not case.group and is_significant(case.estimate)]
+    everybody = [case for case in tested if not case.group]
+    fewest = min((_people(case) for case in everybody if case.estimate.name == "linkability"), default=0)
+    # Half of all people differ in an attribute from somebody, so it shows in pairs; one person who is found does not.
+    pairs = [case for case in everybody if case.estimate.name == "d_ece" or _people(case) == fewest]
     singled = results.people.unprotected or any(has_top_targets(case.estimate) for case in tested)
-    if results.chance is None or not everybody or singled:
+    significant = [case for case in pairs if is_significant(case.estimate)]
+    if results.chance is None or singled or not significant:
         return None
     attributes = dict.fromkeys(attribute for case in tested for attribute in case.group)
-    return next((name for name in attributes if _at_chance_within(name, tested)), None)
+    within = [name for name in attributes if _at_chance_within(name, tested)]
+    return next(
+        (name for name in within if all(_left_within(name, case, tested) <= MOST_LEFT for case in significant)), None
+    )
+
+
+MOST_LEFT = 0.5  # of what is found among everybody, within groups of people who share the attribute that is kept
+
+
+def _left_within(attribute: str, whole: Case, tested: Sequence[Case]) -> float:
+    """The part of what an attacker finds among everybody that is left within groups, beyond chance."""
+
+    def key(case: Case) -> tuple[object, ...]:
+        return case.attacker, case.estimate.name, case.estimate.at.get("length"), case.estimate.at.get("speakers")
+
+    parts = [case.estimate for case in tested if attribute in case.group and key(case) == key(whole)]
+    if not parts:
+        return 0.0
+    mean = _pool(parts)
+    return (mean.value - (mean.null or 0.0)) / max(whole.estimate.value - chance_of(whole.estimate), 1e-9)
 
 
 def within_groups_of(results: Results) -> int | None:

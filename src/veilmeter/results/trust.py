@@ -549,8 +549,10 @@ def check_draws(results: Results, facts: TrustFacts) -> Check:
     if facts.draws is None or (linking is not None and linking.level == "high"):
         return _not_applicable(DRAWS, Finding("draws_not_compared"))
     draws, recognized = facts.draws, linking is not None and is_attackers_alarm(linking)
-    # Whatever is kept of people makes their copies resemble each other; only the exact traces are those of draws alone.
-    repeat = draws.size is not None or (draws.p < SURE_DRAWS and not recognized)
+    # Whatever is kept of people, or given to them for a run, makes their copies resemble each other; only exact traces
+    # are those of draws alone.
+    explained = linking is not None and linking.level == "raised"
+    repeat = draws.size is not None or (draws.p < SURE_DRAWS and not explained)
     finding = Finding.of(
         "draws",
         effect="none" if not repeat else "harmless" if recognized else "misleading",
