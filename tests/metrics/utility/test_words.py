@@ -48,6 +48,16 @@ def edits(a: list[str], b: list[str]) -> int:
         (("10:30", "ten thirty"), "1 0 3 0"),
         (("the 20th", "the twentieth"), "the 2 0th"),
         (("minus five", "-5"), "5"),
+        (("plus four four two oh seven", "+44 207"), "4 4 2 0 7"),
+        (("(555) 012-3456", "five five five oh one two three four five six"), "5 5 5 0 1 2 3 4 5 6"),
+        (("a hundred and five", "one hundred and five", "105"), "1 0 5"),
+        (("two and a half", "2 1/2", "2.5"), "2 5"),
+        (("nineteen nineties", "1990s"), "1 9 9 0s"),
+        (("ninety nine cents", "$0.99", "99 cents"), "¢ 9 9"),
+        (("double oh seven", "007"), "0 0 7"),
+        (("forty-second street", "42nd street"), "4 2nd street"),
+        (("ninety nine point nine percent", "99.9%"), "9 9 9 %"),
+        (("one point five million", "1.5 million", "1,500,000"), "1 5 0 0 0 0 0"),
     ],
 )
 def test_numbers_are_compared_digit_by_digit(written: tuple[str, ...], digits: str) -> None:

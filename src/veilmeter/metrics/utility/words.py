@@ -26,7 +26,12 @@ from veilmeter.metrics.measure import Measure
 LEADING_ZERO = re.compile(r"(?<![\d.,])0\d+")  # as in telephone numbers, where the normalizer would drop it
 APART_PERCENT = re.compile(r"(?<=\d)\s+%")
 BETWEEN_DIGITS = re.compile(r"(?<=\d)[.,]?(?=\d)")
-NUMBER_MARK = re.compile(r"([$£€¢%])|(?<!\w)-(?=\d)")  # a minus is dropped, as the normalizer drops it before digits
+NUMBER_MARK = re.compile(
+    r"([$£€¢%])|(?<!\w)[-+](?=\d)"
+)  # signs are dropped, as the normalizer drops them before digits
+AREA_CODE = re.compile(r"\((\+?\d+)\)")  # the normalizer drops whatever is in parentheses
+ONE_OF_MANY = re.compile(r"\ba (?=(?:hundred|thousand|million|billion)\b)", re.IGNORECASE)
+AND_A_HALF = re.compile(r"(?<=\d) 1/2\b")
 WITHOUT_BLANKS = frozenset({"zh", "ja", "th", "lo", "my", "km", "bo", "yue"})
 
 
@@ -36,8 +41,11 @@ def normalize_text(text: str, language: str = "en") -> str:
     >>> normalize_text("Mr. Smith isn't TWENTY-FIVE; uh, the color!")
     'mister smith is not 2 5 the color'
     """
+    text = AREA_CODE.sub(r" \1 ", text)
     text = LEADING_ZERO.sub(lambda digits: " ".join(digits[0]), text)
     text = APART_PERCENT.sub("%", text)
+    if language == "en":
+        text = AND_A_HALF.sub(".5", ONE_OF_MANY.sub("one ", text))
     words = NUMBER_MARK.sub(r" \1 ", BETWEEN_DIGITS.sub(" ", _normalizer(language)(text)))
     return " ".join("1" if word == "one" and language == "en" else word for word in words.split())
 
