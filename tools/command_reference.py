@@ -19,7 +19,7 @@ from veilmeter.core.options import Option, all_options, options_of
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"
 INTRODUCTION = """# Commands
 
-All commands and their options, as `veilmeter COMMAND --help` shows them. An option that takes several values takes them
+All commands and their options, as `--help` shows them. An option that takes several values takes them
 separated by commas, or can be repeated. Options that many commands have are [listed once](#shared-options), at the end.
 `make reference` writes this page from the declarations of the options.
 """
