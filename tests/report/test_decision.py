@@ -15,17 +15,17 @@ from veilmeter.core.findings import Finding, Reference, about, text_finding
 from veilmeter.report.advice import advice, without
 from veilmeter.report.annex import annex
 from veilmeter.report.decision import Dots, anonymizer_words, decide, limit_finding, masthead, reliance
-from veilmeter.report.html import parameters, use_notes
+from veilmeter.report.html import CHOSEN, parameters, release_data, use_notes
 from veilmeter.report.public import Names, public_results
 from veilmeter.report.release import curves_of, extrapolations, release_of
-from veilmeter.report.rows import criterion_row
+from veilmeter.report.rows import criterion_row, linking_of_all
 from veilmeter.results import trust
 from veilmeter.results.criteria import inference_criterion, linking_finding
-from veilmeter.results.model import Check, Criterion, Input, LinkedPerson, Part, Results
+from veilmeter.results.model import AttackerResult, Check, Criterion, Input, LinkedPerson, Part, Results
 from veilmeter.results.run_folder import read_results
 from veilmeter.wording import sentence
 from veilmeter.wording.english.decision import REMEDIES
-from veilmeter.wording.english.page import CHECKS
+from veilmeter.wording.english.page import CHECKS, STRONGEST_OF_ALL
 
 
 @pytest.fixture
@@ -419,7 +419,7 @@ def test_linking_is_one_number_and_a_group_is_named_beside_it() -> None:
     results = replace(sample(), criteria={"linking": case})
     decision = decide(results, limit=45.0)
     row = decision.criteria[0]
-    assert (row.figure, decision.dots[0].text) == ("40.0 %", "40 [30, 50] of 100")
+    assert (row.figure, decision.dots[0].text) == ("40.0 %", "40 of 100 [30, 50]")
     assert "Worst case: Of 100 recordings, 50 [28, 72]" in row.also
     assert "gender f" in row.also or "with f" in row.also
     assert "gender" in decision.limit or "with f" in decision.limit
@@ -461,7 +461,9 @@ def test_what_leaving_the_exposed_out_would_change_is_told() -> None:
     assert isinstance(left, Estimate)
     assert isinstance(before, Estimate)
     assert (left.value, before.value) == (pytest.approx(5.0), pytest.approx(9.75))
-    assert sentence(finding).startswith("Without this person, the strongest attacker would link 5")
+    assert sentence(finding).startswith(
+        "Without this person, someone who does not know the speech was anonymized would link 5"
+    )
     assert without(results, [row.speaker for row in rows[1:]]) is None  # hardly anybody is left
     assert without(replace(results, attackers={}), ["s3"]) is None
 
@@ -490,3 +492,39 @@ def test_the_page_says_why_a_risk_is_raised_though_nobody_is_linked() -> None:
     results = sample()
     results = replace(results, verdict=replace(results.verdict, headline=(*results.verdict.headline, kept)))
     assert "only the accent is kept" in decide(results).detail
+
+
+def test_a_figure_of_a_choice_is_nobodys_own_and_the_same_everywhere() -> None:
+    """Two attackers find other people: the strongest, chosen on other people, links fewer than either of them."""
+
+    def holder(name: str, first: int) -> AttackerResult:
+        rows = tuple(
+            LinkedPerson(speaker=f"s{n:02d}", length=1, among=20, conversations=1, linked=100.0 * (n % 2 == first))
+            for n in range(20)
+        )
+        return replace(attacker(name, link(50.0, low=30.0, high=70.0)), people=rows)
+
+    results = replace(
+        sample(), attackers={"ignorant": holder("ignorant", 0), "lazy-informed": holder("lazy-informed", 1)}
+    )
+    linking = linking_of_all(results)
+    assert linking is not None
+    value = linking.estimate.value
+    assert value < 49  # else the world of this test has no choice
+    decision = decide(results)
+    assert "by the strongest attacker that was run" in decision.sentence
+    strongest, *others = decision.who
+    assert (strongest.who, strongest.of_hundred) == (STRONGEST_OF_ALL, f"{value:.0f} of 100")
+    assert [(row.of_hundred, row.worst) for row in others] == [("50 of 100", False)] * 2
+    assert release_data(results)["curves"][CHOSEN]["1"]["points"][-1][1] == pytest.approx(value / 100, abs=1e-4)
+    assert criterion_row(results, "linking").who.startswith("the strongest attacker that was run, mostly someone")
+
+
+def test_what_could_not_be_inferred_is_named_on_a_page_that_names_nobody() -> None:
+    reason = Reference("text", "gender can't be inferred: there are f (3), secret (1)")
+    found = Finding("attribute_not_inferred", {"attribute": Reference("attribute", "gender"), "reason": reason})
+    base = sample()
+    results = replace(base, verdict=replace(base.verdict, not_tested=(found,)))
+    shown = public_results(results, Names({}, {}))
+    assert "Too few people have the same gender" in criterion_row(shown, "inference").sentence
+    assert "secret" not in str(shown.verdict.not_tested)

@@ -253,6 +253,18 @@ def test_chance_among_people_with_one_attribute_explains_more() -> None:
     assert [finding is not None and finding.values["explained"] for finding in told] == [False, True]
 
 
+def test_what_chance_explains_of_one_it_may_not_explain_of_all() -> None:
+    """People are recognized, though chance is ruled out for none of them alone: nobody is told that this is chance."""
+    results = results_of({"ignorant": [linked(f"s{n}", 1.0, among=6, trials=2) for n in range(6)]})
+    everybody = people(results)
+    assert not everybody.unprotected
+    linking = replace(results.criteria["linking"], level="high")
+    found = worst_person(replace(results, people=everybody, criteria={"linking": linking}))
+    assert found is not None
+    assert found.values["explained"]
+    assert sentence(found, "lay").endswith("guessing could explain that; for all of them together, it does not.")
+
+
 def test_a_person_who_is_named_for_everybody_hides_nobody() -> None:
     """An attacker that names one person for every recording finds that one always."""
     hub = replace(linked("hub", 1.0, trials=8), named=100.0)

@@ -91,7 +91,7 @@ def other_voices(results: Results) -> Iterator[Advice]:
         return
     one_voice = any(found.code == "one_voice_per_speaker" for found in results.verdict.remarks)
     action = "advice_new_voices" if one_voice else "advice_less_similar_voices"
-    reason = Finding("anonymizer_helps_attacker", {"having": linking.estimate, "lacking": point})
+    reason = Finding("anonymizer_helps_attacker", {"having": _own_point(results, linking), "lacking": point})
     yield Advice("linking", Finding(action), reason)
 
 
@@ -104,8 +104,9 @@ def less_speech(results: Results) -> Iterator[Advice]:
     for point in results.attackers[linking.attacker].estimates.points("linkability").sort_by("length"):
         shorter = int(point.at.get("length", 1))
         same = point.at.get("speakers") == linking.estimate.at.get("speakers")
-        if same and shorter < length and linking.estimate.value - point.value >= CLEARLY_LESS:
-            reason = Finding("fewer_recordings_help", {"before": linking.estimate, "after": point})
+        before = _own_point(results, linking)
+        if same and shorter < length and before.value - point.value >= CLEARLY_LESS:
+            reason = Finding("fewer_recordings_help", {"before": before, "after": point})
             yield Advice("linking", Finding("advice_fewer_recordings", {"length": shorter}), reason)
             return
 
@@ -140,7 +141,8 @@ def without(results: Results, left_out: Sequence[str]) -> Finding | None:
     if not 2 <= len(kept) < len(rows):
         return None
     before, linked = (_mean_linked(some, case.estimate) for some in (rows, kept))
-    return Finding("linked_without", {"number": len(rows) - len(kept), "before": before, "linked": linked})
+    who = {"attacker": case.attacker, "about": results.attackers[case.attacker].about}
+    return Finding("linked_without", {"number": len(rows) - len(kept), "before": before, "linked": linked, **who})
 
 
 def _mean_linked(rows: Sequence[LinkedPerson], like: Estimate) -> Estimate:
@@ -194,6 +196,12 @@ RULES: tuple[Callable[[Results], Iterator[Advice]], ...] = (
     check_advice, stronger_system, other_voices, less_speech, reversible, singling_out_advice, attributes, more_people,
     further_attackers, not_usable, again,
 )  # fmt: skip
+
+
+def _own_point(results: Results, linking: Criterion) -> Estimate:
+    """What the attacker of the headline reached itself: the headline's figure may be that of a choice on other people."""
+    points = results.attackers[linking.attacker].estimates.points("linkability")
+    return _same_point(points, linking.estimate) or linking.estimate
 
 
 def _same_point(points: Estimates, like: Estimate) -> Estimate | None:

@@ -12,6 +12,7 @@ from veilmeter.metrics.measure import is_headline
 from veilmeter.report.advice import advice, without
 from veilmeter.report.release import UNKNOWN, Curve, Release, release_of
 from veilmeter.report.rows import THREE, Bar, CriterionRow, about_attacker, bar_of, criterion_row, linking_of_all
+from veilmeter.results.criteria import AS_MEASURED
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import Check, Criterion, Results
 from veilmeter.results.people import are_recognized
@@ -60,7 +61,6 @@ class WhoRow:
     of_hundred: str
     interval: str
     worst: bool
-    bar: Bar | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +255,7 @@ def _release_found(results: Results, release: Release) -> Finding:
             "candidates": release.candidates,
             "attacker": attacker,
             "about": about_attacker(results, attacker),
+            "chosen": release.chosen,
         },
     )
 
@@ -346,7 +347,9 @@ def _who(results: Results, linking: Criterion | None) -> tuple[WhoRow, ...]:
         for name, attacker in results.attacks.items()
         if (point := same_or_largest(attacker.estimates.points("linkability"), linking.estimate)) is not None
     }
-    digits = min(map(hundred_digits, found.values()), default=0)  # one column, one number of digits
+    chosen = AS_MEASURED in linking.estimate.extra
+    shown = [*found.values(), *([linking.estimate] if chosen else [])]
+    digits = min(map(hundred_digits, shown), default=0)  # one column, one number of digits
     ranked: list[tuple[float, WhoRow]] = []
     for name, point in found.items():
         about = plain_words(name, results.attackers[name].about)
@@ -357,11 +360,14 @@ def _who(results: Results, linking: Criterion | None) -> tuple[WhoRow, ...]:
             time=about.time,
             of_hundred=share,
             interval=interval,
-            worst=name == linking.attacker,
-            bar=bar_of(point),
+            worst=name == linking.attacker and not chosen,
         )
         ranked.append((point.value, row))
-    return tuple(row for _, row in sorted(ranked, key=lambda pair: -pair[0]))
+    rows = tuple(row for _, row in sorted(ranked, key=lambda pair: -pair[0]))
+    if not chosen:
+        return rows
+    share, interval = words.attacker_cells(linking.estimate, digits)
+    return (WhoRow(words.STRONGEST_OF_ALL, "", "", share, interval, worst=True), *rows)
 
 
 def same_or_largest(points: Estimates, like: Estimate) -> Estimate | None:
@@ -404,7 +410,8 @@ def _check_row(results: Results, check: Check) -> CheckRow:
     state = "open" if check.passed is None else "passed" if check.passed else "failed"
     title = check_title(check.name)
     found, *means = doubt(results, check) if check.failed or check.open else (check.finding,)
-    return CheckRow(title, words.CHECKS.get(check.name, ""), state, sentence(found, "lay"), text(means, "lay"))
+    plain = words.CHECKS.get(check.name, ("", ""))[state == "failed"]
+    return CheckRow(title, plain, state, sentence(found, "lay"), text(means, "lay"))
 
 
 # --- what was not tested, and use

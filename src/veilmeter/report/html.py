@@ -10,7 +10,7 @@ import shlex
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import resources
 from importlib.metadata import version
@@ -37,7 +37,7 @@ from veilmeter.report.people import (
     people_table,
 )
 from veilmeter.report.public import Reported
-from veilmeter.report.release import MOST_OPEN, curves_of
+from veilmeter.report.release import MOST_OPEN, Curve, Release, curves_of, release_of
 from veilmeter.report.rows import (
     ORDER,
     Row,
@@ -156,7 +156,7 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         ],
         folds=True,
         d=decision,
-        calculator=_calculator(results),
+        calculator=_calculator(results, decision.release),
         annex=chapters,
         sign=sign,
         people=people_table(results),
@@ -222,7 +222,12 @@ def people_data(results: Results, recordings: Recordings) -> dict[str, Any]:
 def release_data(results: Results) -> dict[str, Any]:
     """The curves that the calculator reads, by attacker and number of recordings per person."""
     curves: dict[str, dict[str, Any]] = {}
-    for curve in curves_of(results):
+    known, release = curves_of(results), release_of(results)
+    chosen: list[Curve] = []
+    if release is not None and release.chosen:  # at other lengths, the attacker that was chosen most often
+        same = [curve for curve in known if curve.attacker == release.curve.attacker]
+        chosen = [replace(curve, attacker=CHOSEN) for curve in (*same, release.curve)]
+    for curve in (*known, *chosen):
         points = [[s.candidates, s.value, s.low, s.high, s.basis] for s in curve.grid()]
         rounded = [[point[0], *(round(float(share), 5) for share in point[1:4]), point[4]] for point in points]
         curves.setdefault(curve.attacker, {})[str(curve.length)] = {"points": rounded, "basis": basis_words(curve)}
@@ -234,14 +239,20 @@ def release_data(results: Results) -> dict[str, Any]:
     }
 
 
-def _calculator(results: Results) -> dict[str, Any] | None:
+CHOSEN = "strongest"  # in the calculator: the attacker of the headline, where it was chosen on other people
+
+
+def _calculator(results: Results, release: Release | None) -> dict[str, Any] | None:
     curves = curves_of(results)
     if not curves:
         return None
     names = dict.fromkeys(curve.attacker for curve in curves)
+    known = [(name, plain_words(name, results.attackers[name].about).who) for name in names]
+    chosen = release is not None and release.chosen
     return {
         "lengths": sorted({curve.length for curve in curves}),
-        "attackers": [(name, plain_words(name, results.attackers[name].about).who) for name in names],
+        "attackers": [*([(CHOSEN, words.STRONGEST)] if chosen else []), *known],
+        "selected": CHOSEN if chosen else "" if release is None else release.curve.attacker,
     }
 
 

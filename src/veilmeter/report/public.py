@@ -155,7 +155,8 @@ def public_baseline(baseline: BaselineCheck, names: Names) -> BaselineCheck:
 
 def public_results(results: Results, names: Names) -> Results:
     """Every finding, estimate and speaker is replaced wherever it is; plain values one by one."""
-    verdict = replace(results.verdict, not_tested=_without_text(results.verdict.not_tested, "reasons_left_out"))
+    not_tested = tuple(map(_without_reason, results.verdict.not_tested))
+    verdict = replace(results.verdict, not_tested=_without_text(not_tested, "reasons_left_out"))
     shown: Results = _replace(
         replace(
             results,
@@ -212,6 +213,13 @@ def _replace(value: Any, names: Names) -> Any:
     if isinstance(held.get("speaker"), str):
         changed["speaker"] = names.speaker(held["speaker"])
     return replace(value, **changed)
+
+
+def _without_reason(finding: Finding) -> Finding:
+    """That an attribute could not be inferred is told without the reason, which counts the people with each value."""
+    if finding.code != "attribute_not_inferred":
+        return finding
+    return map_references(finding, lambda it: replace(it, id="") if it.kind == "text" else it)
 
 
 def _without_text(findings: tuple[Finding, ...], left_out: str) -> tuple[Finding, ...]:

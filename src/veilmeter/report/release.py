@@ -14,7 +14,7 @@ from typing import Literal
 from veilmeter.attacks.attacker import BASELINE
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
-from veilmeter.results.criteria import strongest
+from veilmeter.results.criteria import AS_MEASURED, strongest
 from veilmeter.results.model import Results
 
 Basis = Literal["measured", "model", "beyond"]
@@ -170,6 +170,11 @@ class Release:
     @property
     def basis(self) -> str:
         return self.share.basis if self.share.known else UNKNOWN
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the figure is that of the strongest attacker as chosen on other people, not of one attacker."""
+        return AS_MEASURED in self.curve.measured[-1].extra
 
     @property
     def by_guessing(self) -> float:

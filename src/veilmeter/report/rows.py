@@ -11,7 +11,7 @@ from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.inference import LEAST_SPEAKERS
 from veilmeter.metrics.measure import MEASURES, SECTIONS, Measure, find_measure
-from veilmeter.results.criteria import D_ECE_MAX, same_point, strongest, tell_linking
+from veilmeter.results.criteria import AS_MEASURED, D_ECE_MAX, same_point, strongest, tell_linking
 from veilmeter.results.model import Criterion, Results
 from veilmeter.results.trust import RELEASE
 from veilmeter.wording import annex_texts, sentence
@@ -160,13 +160,19 @@ def criterion_row(results: Results, name: str) -> CriterionRow:
         guessing="" if apart else point.format_null(),  # nobody guesses there
         bar=bar_of(point),
         sentence=sentence(criterion.finding, "lay"),
-        who=attacker.who if known else words.LEARNER if name == "inference" else criterion.attacker,
+        who=_who(criterion, attacker.who) if known else words.LEARNER if name == "inference" else criterion.attacker,
         attacker=criterion.attacker if known else "",
         measure=point.label + words.where(point) + words.in_group(criterion.group),
         of_hundred="" if apart else _of_hundred(point),
         names=words.legal_names(name),
         also=f"{_worst_within(results, criterion)} {_within_release(results)}".strip() if name == "linking" else "",
     )
+
+
+def _who(criterion: Criterion, attacker: str) -> str:
+    """The attacker in plain words; the strongest, where it was chosen on other people and the figure is not its own."""
+    chosen = AS_MEASURED in criterion.estimate.extra
+    return words.MOSTLY.format(strongest=words.STRONGEST, who=attacker) if chosen else attacker
 
 
 def _of_hundred(point: Estimate) -> str:

@@ -178,8 +178,9 @@ def _joint(risk: Estimate, looks: int) -> Estimate:
 
 def worst_person(results: Results, *, among: int | None = None) -> Finding | None:
     """The person who is linked most often by an attacker, how many people and attackers were looked at, and whether
-    chance explains it among so many; `among` as in `people`. Somebody who is listed, or whom chance does not explain,
-    comes first: a person who is named for everybody is found, too. None where nobody was tried."""
+    chance explains it among so many; `among` as in `people`. That people are `recognized` may be shown of all of them
+    together. Somebody who is listed, or whom chance does not explain, comes first: a person who is named for everybody
+    is found, too. None where nobody was tried."""
     least = 0.0 if among is None else 100 / among
     risks = [
         (person.speaker, name, risk)
@@ -203,6 +204,7 @@ def worst_person(results: Results, *, among: int | None = None) -> Finding | Non
         total=len(results.people.persons),
         attackers=len({name for _, name, _ in risks}),
         explained=explained[place],
+        recognized=are_recognized(results.criteria) or None,
     )
 
 

@@ -224,7 +224,15 @@ declare(
     expected_by_chance=float | None,
     agreement=Literal["same", "partly", "different"] | None,
 )
-declare("worst_person", estimate=Estimate, attacker=str, total=int, attackers=int, explained=bool)
+declare(
+    "worst_person",
+    estimate=Estimate,
+    attacker=str,
+    total=int,
+    attackers=int,
+    explained=bool,
+    recognized=bool | None,
+)
 declare("channels", channels=Names, bits=tuple[float, ...])
 declare("text_floor", channel=str, linked=Estimate)
 declare("lawyer_recipients")
@@ -430,6 +438,7 @@ declare(
     basis=str,
     attacker=str,
     about=str,
+    chosen=bool | None,
 )
 declare("guessing_finds", size=float)
 declare("original_speech_linked", estimate=Estimate)
@@ -474,7 +483,7 @@ declare("advice_vary_parameters")
 declare("recordings_inverted", estimate=Estimate)
 declare("advice_treat_people", number=int)
 declare("people_are_listed")
-declare("linked_without", number=int, linked=Estimate, before=Estimate)
+declare("linked_without", number=int, linked=Estimate, before=Estimate, attacker=str, about=str)
 declare("advice_less_similar_voices")
 declare("advice_decide_attribute", attribute=Reference)
 declare("attribute_inferred", estimate=Estimate)

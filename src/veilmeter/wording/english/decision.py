@@ -7,7 +7,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Reference
 from veilmeter.core.text import few
 from veilmeter.wording.catalog import Catalog, shown
-from veilmeter.wording.english.page import MOST_TITLED, release_count, where
+from veilmeter.wording.english.page import MOST_TITLED, STRONGEST, release_count, where
 from veilmeter.wording.english.verdict import within
 from veilmeter.wording.numbers import capitalize, count, hundred_cells, listing, of_hundred, span
 
@@ -32,9 +32,11 @@ def _release_found(
     basis: str,
     attacker: str,
     about: str,
+    chosen: bool | None = None,
 ) -> str:
     start = release_count(size, listed, (found, low, high), basis).removesuffix(".")
-    return f"{start} by {plain_words(attacker, about).who}, with a list of {count(candidates, 'candidate')}."
+    who = STRONGEST if chosen else plain_words(attacker, about).who
+    return f"{start} by {who}, with a list of {count(candidates, 'candidate')}."
 
 
 @WORDS.words("guessing_finds")
@@ -212,11 +214,11 @@ WORDS.say("people_are_listed", "The list of people in the technical part shows w
 
 
 @WORDS.words("linked_without")
-def _links_without(number: int, linked: Estimate, before: Estimate) -> str:
+def _links_without(number: int, linked: Estimate, before: Estimate, attacker: str, about: str) -> str:
     whom = "this person" if number == 1 else f"these {number:,} people"
     return (
-        f"Without {whom}, the strongest attacker would link {of_hundred(linked)} of 100 recordings of the others; "
-        f"with them it links {hundred_cells(before)[0]}."
+        f"Without {whom}, {plain_words(attacker, about).who} would link {of_hundred(linked)} of 100 recordings of the "
+        f"others; with them, {hundred_cells(before)[0]}."
     )
 
 

@@ -43,16 +43,32 @@ MISSING_ATTACKS = {
 LEVELS = {"low": "near guessing", "raised": "raised", "high": "high", "unknown": "not known"}
 DISTINCTNESS = {"low": "kept apart", "raised": "less distinct", "high": "lost", "unknown": "not known"}
 
-# The checks in plain words, for the first page; those without are for the technical part.
+# The checks in plain words, where they passed and where they failed, for the first page; those without are for the
+# technical part.
 CHECKS = {
-    "strong on original speech": "The attacker recognizes people in original speech.",
-    "adaptation helps": "Attackers who know more find more.",
-    "anonymized differs from original": "All recordings were changed.",
-    "no copies in enrollment and trials": "No recording is on both sides of the comparison.",
-    "enough speakers": "Enough people were assessed for this claim.",
-    "training speakers are others": "Attackers were not trained on the people they look for.",
-    "enrollment and trials of different sessions": "Voices were recognized, not rooms or microphones.",
-    "attackers ran the anonymizer": "The attackers could run your anonymizer themselves.",
+    "strong on original speech": (
+        "The attacker recognizes people in original speech.",
+        "The attacker hardly recognizes people even in original speech.",
+    ),
+    "adaptation helps": ("Attackers who know more find more.", "Attackers who know more do not find more."),
+    "anonymized differs from original": ("All recordings were changed.", "Some recordings were hardly changed."),
+    "no copies in enrollment and trials": (
+        "No recording is on both sides of the comparison.",
+        "Some recordings are on both sides of the comparison.",
+    ),
+    "enough speakers": ("Enough people were assessed for this claim.", "Too few people were assessed for this claim."),
+    "training speakers are others": (
+        "Attackers were not trained on the people they look for.",
+        "Attackers were trained on the people they look for.",
+    ),
+    "enrollment and trials of different sessions": (
+        "Voices were recognized, not rooms or microphones.",
+        "Rooms or microphones may have been recognized instead of voices.",
+    ),
+    "attackers ran the anonymizer": (
+        "The attackers could run your anonymizer themselves.",
+        "The attackers ran something else than your anonymizer.",
+    ),
 }
 
 ATTACKS = {
@@ -243,7 +259,9 @@ RELEASE_DOTS, ORIGINAL_DOTS, GUESSING_DOTS = "This release", "Not anonymized", "
 
 
 def dots(point: Estimate) -> str:
-    return f"{of_hundred(point)} of 100"
+    """`71 of 100 [64, 78]`, which breaks before the interval."""
+    value, interval = attacker_cells(point)
+    return f"{value} {interval}".strip()
 
 
 def attacker_cells(point: Estimate, digits: int | None = None) -> tuple[str, str]:
@@ -286,10 +304,15 @@ def dots_caption(point: Estimate, group: Mapping[str, str]) -> str:
     return f"{attempts} Pale and dashed dots lie within the 95 % interval."
 
 
+STRONGEST = "the strongest attacker that was run"
+STRONGEST_OF_ALL = "the strongest of them, chosen on other people"
+MOSTLY = "{strongest}, mostly {who}"
+
+
 def attackers_caption(point: Estimate, group: Mapping[str, str], more: int) -> str:
     rest = f"; {more} more in the annex" if more > 0 else ""
     chosen = (
-        " At the top: the strongest, chosen on other people, as the best of several looks too good."
+        " The best of several looks too good, so the first figure is that of the attacker who was best with other people."
         if "as_measured" in point.extra
         else ""
     )

@@ -125,15 +125,19 @@ def _people_linked(
 
 
 @WORDS.words("worst_person")
-def _worst_person(estimate: Estimate, attacker: str, total: int, attackers: int, explained: bool) -> str:
+def _worst_person(
+    estimate: Estimate, attacker: str, total: int, attackers: int, explained: bool, recognized: bool | None = None
+) -> str:
     looked_at = f"{count(total, 'person', 'people')} and {count(attackers, 'attacker')}"
-    return f"{_most_often(estimate, a(attacker))} {_how_sure(estimate, looked_at, 'chance', explained)}"
+    return f"{_most_often(estimate, a(attacker))} {_how_sure(estimate, looked_at, 'chance', explained, recognized)}"
 
 
 @WORDS.words("worst_person", "lay")
-def _worst_person_lay(estimate: Estimate, total: int, explained: bool, **further: object) -> str:
+def _worst_person_lay(
+    estimate: Estimate, total: int, explained: bool, recognized: bool | None = None, **further: object
+) -> str:
     looked_at = count(total, "person", "people")
-    return f"{_most_often(estimate, 'an attacker')} {_how_sure(estimate, looked_at, 'guessing', explained)}"
+    return f"{_most_often(estimate, 'an attacker')} {_how_sure(estimate, looked_at, 'guessing', explained, recognized)}"
 
 
 def _most_often(estimate: Estimate, attacker: str) -> str:
@@ -142,13 +146,15 @@ def _most_often(estimate: Estimate, attacker: str) -> str:
     return f"The person found most often is linked by {attacker} in {linked:,} of {count(trials, 'trial')}."
 
 
-def _how_sure(estimate: Estimate, looked_at: str, chance: str, explained: bool) -> str:
+def _how_sure(estimate: Estimate, looked_at: str, chance: str, explained: bool, recognized: bool | None) -> str:
+    if explained and recognized:
+        return f"For one person alone among {looked_at}, {chance} could explain that; for all of them together, it does not."
     if explained:
         return f"Among {looked_at}, {chance} explains that."
     if estimate.interval is None:
         return f"Among {looked_at}, {chance} does not explain that."
     low, high = estimate.interval
-    return f"In the long run, that may be {low:.0f} to {high:.0f} of 100, allowing for {looked_at}."
+    return f"The true share lies between {low:.0f} and {high:.0f} of 100, allowing for {looked_at}."
 
 
 @WORDS.words("channels")

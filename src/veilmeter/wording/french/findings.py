@@ -117,8 +117,6 @@ _SAY = {
     "advice_treat_people": "Traiter à part {number:personne reliée/personnes reliées} plus d'une fois sur deux, ou ne pas diffuser "
     "{number:~ses/leurs} enregistrements.",
     "people_are_listed": "La liste de la partie technique montre qui c'est.",
-    "linked_without": "Sans {number:~elle/elles}, l'attaquant le plus fort relierait {linked:%} enregistrements sur 100 des autres personnes ; avec "
-    "{number:~elle/elles}, il en relie {before:%}.",
     "advice_less_similar_voices": "Utiliser de nouvelles voix moins semblables à celles d'origine.",
     "advice_decide_attribute": "Décider si l'attribut {attribute} peut être connu ; sinon, choisir les nouvelles voix indépendamment de lui.",
     "attribute_inferred": "Il est déduit correctement pour {estimate:%} enregistrements sur 100.",
@@ -164,8 +162,18 @@ def _within(group: tuple[Reference, ...]) -> str:
 
 
 @WORDS.words("release_found")
-def _release_found(attacker: str, candidates: int, about: str, **counts: Any) -> str:
-    return f"{_release_count(**counts).removesuffix('.')} par {_who(attacker)}, avec une liste de {count(candidates, 'candidat')}."
+def _release_found(attacker: str, candidates: int, about: str, chosen: bool | None = None, **counts: Any) -> str:
+    who = "l'attaquant le plus fort" if chosen else _who(attacker)
+    return f"{_release_count(**counts).removesuffix('.')} par {who}, avec une liste de {count(candidates, 'candidat')}."
+
+
+@WORDS.words("linked_without")
+def _linked_without(number: int, linked: Estimate, before: Estimate, attacker: str, **further: Any) -> str:
+    them = "elle" if number == 1 else "elles"
+    return (
+        f"Sans {them}, {_who(attacker)} relierait {of_hundred(linked)} enregistrements sur 100 des autres personnes ; "
+        f"avec {them}, {hundred_cells(before)[0]}."
+    )
 
 
 @WORDS.words("release_count")
@@ -219,17 +227,21 @@ def _people_linked(
 
 
 @WORDS.words("worst_person")
-def _worst_person(estimate: Estimate, attacker: str, total: int, attackers: int, explained: bool) -> str:
+def _worst_person(
+    estimate: Estimate, attacker: str, total: int, attackers: int, explained: bool, recognized: bool | None = None
+) -> str:
     trials = int(estimate.n.get("conversations", 0))
     linked = round(estimate.value / 100 * trials) if math.isfinite(estimate.value) else 0
     said = f"La personne la plus souvent retrouvée l'est dans {whole(linked)} essais sur {whole(trials)}, par l'attaquant {attacker}."
     looked_at = f"{_people(total)} et {count(attackers, 'attaquant')}"
+    if explained and recognized:
+        return f"{said} Pour {looked_at}, le hasard peut l'expliquer d'une seule personne, mais non de toutes ensemble."
     if explained or estimate.interval is None:
         return (
             f"{said} Le hasard {'' if explained else 'ne '}l'explique{'' if explained else ' pas'}, pour {looked_at}."
         )
     low, high = estimate.interval
-    return f"{said} À la longue, ce peut être {low:.0f} à {high:.0f} sur 100, compte tenu de {looked_at}."
+    return f"{said} La proportion réelle est entre {low:.0f} et {high:.0f} sur 100, compte tenu de {looked_at}."
 
 
 @WORDS.words("linking")
