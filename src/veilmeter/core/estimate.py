@@ -15,6 +15,7 @@ Private = Literal["higher", "lower", "neither"]
 
 POINTS = "percentage points"  # the unit of a difference of two percentages
 _UNIT_TEXT = {"percent": " %", POINTS: " points", "bit": " bit", "dB": " dB", "log10": "", "": "", "count": ""}
+_SMALLEST = 1e-6  # of any unit: less is written as zero
 _DECIMALS = {"percent": 1, POINTS: 1, "bit": 3, "dB": 2, "log10": 2, "": 3, "count": 0}
 
 
@@ -251,7 +252,7 @@ def format_number(value: float, unit: str = "") -> str:
         return f"{value:.3g}"
     decimals = _DECIMALS.get(unit, 3)
     text = f"{value:.{decimals}f}"
-    if value != 0 and float(text) == 0:
+    if float(text) == 0 and abs(value) >= _SMALLEST:
         return f"{value:.2g}"
     return text
 

@@ -15,6 +15,7 @@ from veilmeter.report.rows import linking_of_all
 from veilmeter.results import trust
 from veilmeter.results.criteria import kept_attribute, strongest
 from veilmeter.results.model import Criterion, LinkedPerson, Results
+from veilmeter.wording.numbers import count
 
 WIDE_INTERVAL = 20.0  # percentage points: wider, and hardly anything follows from it
 CLEARLY_LESS = 10.0  # percentage points: what a measure must gain to be recommended
@@ -140,7 +141,10 @@ def without(results: Results, left_out: Sequence[str]) -> Finding | None:
     kept = [row for row in rows if row.speaker not in left_out]
     if not 2 <= len(kept) < len(rows):
         return None
-    before, linked = (_mean_linked(some, case.estimate) for some in (rows, kept))
+    fewer = case.estimate.with_(
+        label=f"{case.estimate.label} if {count(len(rows) - len(kept), 'person', 'people')} were left out"
+    )
+    before, linked = _mean_linked(rows, case.estimate), _mean_linked(kept, fewer)
     who = {"attacker": case.attacker, "about": results.attackers[case.attacker].about}
     return Finding("linked_without", {"number": len(rows) - len(kept), "before": before, "linked": linked, **who})
 
@@ -199,7 +203,7 @@ RULES: tuple[Callable[[Results], Iterator[Advice]], ...] = (
 
 
 def _own_point(results: Results, linking: Criterion) -> Estimate:
-    """What the attacker of the headline reached itself: the headline's figure may be that of a choice on other people."""
+    """What the headline's attacker reached itself; the headline's figure may be that of a choice on other people."""
     points = results.attackers[linking.attacker].estimates.points("linkability")
     return _same_point(points, linking.estimate) or linking.estimate
 

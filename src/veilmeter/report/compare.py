@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,16 +11,18 @@ from pathlib import Path
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import write_text
 from veilmeter.core.findings import Finding, Reference, map_references
+from veilmeter.metrics.measure import MEASURES, find_measure
 from veilmeter.report.annex import FILL_IN, Chapter, Table
 from veilmeter.report.decision import Decision, Dots, decide, never_tested
+from veilmeter.report.evidence import SYSTEM, cited_rows
 from veilmeter.report.figures import style
 from veilmeter.report.figures.page import ranking_figure, system_figures, uses
 from veilmeter.report.html import Options, page, render
 from veilmeter.report.public import Reported, public, reported, run_key
-from veilmeter.report.release import Release, release_of
+from veilmeter.report.release import release_of
 from veilmeter.report.rows import THREE, CriterionRow, criterion_row, criterion_rows, linking_of_all
 from veilmeter.report.sound import player_of
-from veilmeter.results.compare import ComparedRun, Comparison, compare, linking_differences, read_runs
+from veilmeter.results.compare import ComparedRun, Comparison, compare, linking_differences, read_runs, short_names
 from veilmeter.results.comparison_tables import first_cells, first_titles, heading, plain_cell
 from veilmeter.results.criteria import inference_criterion
 from veilmeter.results.levels import ORDER
@@ -31,6 +32,7 @@ from veilmeter.results.run_folder import RunLike
 from veilmeter.results.system_table import SystemTable
 from veilmeter.results.trust import doubts
 from veilmeter.wording import sentence, sentences, text
+from veilmeter.wording.citations import citations, of_system
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.sections import GLOSSARY
 
@@ -81,7 +83,15 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
     read = map(_as_reported, comparison.runs)
     originals = dict(zip(display_names(comparison.runs), read, strict=True))
     player = player_of(originals) if with_audio else None
-    systems = [_system(name, original, folder, bundle) for name, original in originals.items()]
+    with citations() as cited:
+        systems = [_system(name, original, folder, bundle) for name, original in originals.items()]
+        texts = {
+            "lead": sentence(lead(systems), "lay"),
+            "recommendation": text((*recommendation(systems, comparison), *trade_off(systems)), "lay"),
+            "criteria": _criteria(systems),
+            "annex": _annex(systems),
+        }
+    rows, targets = cited_rows(cited.made)
     figures = system_figures({system.name: system.results for system in systems})
     notices = {str(system.results.settings.get("notice") or "") for system in systems}
     days = sorted({system.run.created for system in systems if system.run.created})
@@ -94,11 +104,12 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         notice=" ".join(sorted(notice for notice in notices if notice)),
         systems=systems,
         bundled={str(number): system.bundled for number, system in enumerate(systems) if system.bundled},
-        lead=sentence(lead(systems), "lay"),
-        recommendation=text((*recommendation(systems, comparison), *trade_off(systems)), "lay"),
+        **texts,
+        rows=rows,
+        cited=targets,
+        measures=[find_measure(name) for name in dict.fromkeys(row.measure for row in rows) if name in MEASURES.names],
         warnings=sentences(_warnings(comparison, list(originals)), "lay"),
         settings=_settings(systems, comparison),
-        criteria=_criteria(systems),
         figures=figures,
         limit=_limit(systems),
         use=next((use.label for _, use, _ in uses({system.name: system.results for system in systems})), ""),
@@ -108,13 +119,13 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
             for figure, values in comparison.values.items()
         ],
         not_tested=_not_tested(systems),
-        annex=_annex(systems),
         glossary=GLOSSARY,
         sections=[
             ("decision", words.TITLES["decision"]),
             ("curves", words.TITLES["side_by_side"]),
             ("annex", words.TITLES["annex_short"]),
             ("differences", words.TITLES["differences"]),
+            ("numbers", words.TITLES["numbers"]),
             ("method", words.TITLES["glossary"]),
         ],
         folds=True,
@@ -218,38 +229,15 @@ def _system(name: str, original: Reported, folder: Path, bundle: bool) -> Compar
     report = None if original.folder is None else original.folder / "report.html"
     link = "" if report is None or bundle or not report.is_file() else os.path.relpath(report, folder)
     bundled = render(shown, Options(), alone=False) if bundle else ""
-    doubted = tuple(text(doubt, "lay") for doubt in doubts(shown.results))
-    return ComparedSystem(name, shown, decide(shown.results, created=shown.created), doubted, link, bundled)
+    with of_system(name):
+        doubted = tuple(text(doubt, "lay") for doubt in doubts(shown.results))
+        decision = decide(shown.results, created=shown.created)
+    return ComparedSystem(name, shown, decision, doubted, link, bundled)
 
 
 def display_names(runs: Sequence[ComparedRun]) -> list[str]:
     """The runs' names as a page shows them."""
     return short_names([run.name for run in runs])
-
-
-def short_names(given: Sequence[str]) -> list[str]:
-    """Names of runs without where they lie, which is nobody's business; numbered where one comes up again."""
-    names: list[str] = []
-    for name in _without_common_end([re.split(r"[/\\\\]", name)[-1] for name in given]):
-        same = sum(other == name or other.startswith(f"{name} (") for other in names)
-        names.append(f"{name} ({same + 1})" if same else name)
-    return names
-
-
-def _without_common_end(names: Sequence[str]) -> list[str]:
-    """Without the words at the end that all names share, such as "on synthetic voices".
-
-    >>> _without_common_end(["B1 on synthetic voices", "B2 on synthetic voices"])
-    ['B1', 'B2']
-    >>> _without_common_end(["voices", "other voices"])
-    ['voices', 'other voices']
-    """
-    split = [name.split() for name in names]
-    shared = 0
-    while all(len(words) > shared + 1 for words in split) and len({words[-1 - shared] for words in split}) == 1:
-        shared += 1
-    short = [" ".join(words[: len(words) - shared]) for words in split]
-    return short if shared and len(set(short)) == len(set(names)) > 1 else list(names)
 
 
 def lead(systems: Sequence[ComparedSystem]) -> Finding:
@@ -258,23 +246,19 @@ def lead(systems: Sequence[ComparedSystem]) -> Finding:
         "systems_find",
         {
             "systems": tuple(Reference("run", system.name) for system in systems),
-            "shares": tuple(_share(release_of(system.results)) for system in systems),
+            "shares": tuple(_share(system) for system in systems),
         },
     )
 
 
-def _share(release: Release | None) -> Estimate:
+def _share(system: ComparedSystem) -> Estimate:
     """Of people that are found; not a number where that was not measured."""
+    release = release_of(system.results)
     if release is None:
         return Estimate(name="linkability", value=math.nan, unit="percent")
     share = release.share
-    return Estimate(
-        name="linkability",
-        value=100 * share.value,
-        unit="percent",
-        interval=(100 * share.low, 100 * share.high),
-        at={"speakers": release.candidates},
-    )
+    found = {"value": 100 * share.value, "interval": (100 * share.low, 100 * share.high)}
+    return release.evidence.with_(**found).sign(**{SYSTEM: system.name})
 
 
 def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) -> tuple[Finding, ...]:
@@ -330,7 +314,7 @@ def trade_off(systems: Sequence[ComparedSystem]) -> tuple[Finding, ...]:
     if round(cost) < 1:
         return ()
     names = {"system": Reference("run", best), "other": Reference("run", other)}
-    return (Finding("trade_off", {**names, "linked": known[best][0], "words": cost}),)
+    return (Finding("trade_off", {**names, "linked": known[best][0].sign(**{SYSTEM: best}), "words": cost}),)
 
 
 def outdone_by(best: str, names: Sequence[str], comparison: Comparison) -> list[str]:
@@ -348,7 +332,10 @@ def outdone_by(best: str, names: Sequence[str], comparison: Comparison) -> list[
 def _criteria(systems: Sequence[ComparedSystem]) -> list[tuple[str, list[CriterionRow | None]]]:
     """By criterion, and by attribute for what is inferred, so that only like is compared with like; a system of which
     one of the three criteria was not measured says so."""
-    cells = [{row.title: row for row in _rows(system.results)} for system in systems]
+    cells = []
+    for system in systems:
+        with of_system(system.name):
+            cells.append({row.title: row for row in _rows(system.results)})
     missing = [{row.name: row for row in of_system.values() if not row.measured} for of_system in cells]
     names = {row.title: row.name for of_system in cells for row in of_system.values() if row.measured}
     names |= {row.title: row.name for rows in missing for row in rows.values() if row.name not in names.values()}

@@ -11,7 +11,7 @@ from veilmeter.core.findings import Finding, group_references
 from veilmeter.metrics.measure import is_headline
 from veilmeter.report.advice import advice, without
 from veilmeter.report.release import UNKNOWN, Curve, Release, release_of
-from veilmeter.report.rows import THREE, Bar, CriterionRow, about_attacker, bar_of, criterion_row, linking_of_all
+from veilmeter.report.rows import THREE, CriterionRow, about_attacker, criterion_row, linking_of_all
 from veilmeter.results.criteria import AS_MEASURED
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import Check, Criterion, Results
@@ -263,7 +263,7 @@ def _release_found(results: Results, release: Release) -> Finding:
 def _release_count(release: Release) -> Finding:
     found, low, high = release.expected
     values = {"size": release.people, "listed": release.on_the_list, "found": found, "low": low, "high": high}
-    return Finding("release_count", {**values, "basis": release.basis})
+    return Finding("release_count", {**values, "basis": release.basis, "estimate": release.evidence})
 
 
 def basis_words(curve: Curve) -> dict[str, str]:

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +24,7 @@ from veilmeter.core.files import cache_folder, plain, write_text
 from veilmeter.report.advice import without
 from veilmeter.report.annex import annex
 from veilmeter.report.decision import Decision, basis_words, decide, never_tested
+from veilmeter.report.evidence import linked, with_cited, without_links
 from veilmeter.report.figures import style
 from veilmeter.report.figures.page import Figure, section_figures
 from veilmeter.report.people import (
@@ -51,6 +52,7 @@ from veilmeter.report.sound import Recordings
 from veilmeter.results.model import Results
 from veilmeter.results.run_folder import Matrices
 from veilmeter.wording import annex_texts, sentence, sentences
+from veilmeter.wording.citations import citations
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.sections import BELOW_ZERO, GLOSSARY, REFERENCES, SECTIONS
 from veilmeter.wording.language import day
@@ -137,9 +139,15 @@ def _channel_section(results: Results) -> list[TechnicalSection]:
 def render(run: Reported, options: Options, *, alone: bool = True) -> str:
     """The page's text, from a run that is already fit to be shown. A page that is not `alone` lies in another
     one, whose script puts in Vega, which would be there many times."""
-    results, decision = run.results, decision_of(run, options)
-    technical = technical_sections(results, run.matrices, options.limit)
-    *chapters, sign = annex(results, decision, run.created)  # the decision to sign follows the first page
+    results = run.results
+    with citations() as cited:
+        decision = decision_of(run, options)
+        technical = technical_sections(results, run.matrices, options.limit)
+        *chapters, sign = annex(results, decision, run.created)  # the decision to sign follows the first page
+        cards, remarks = criterion_rows(results), sentences(results.verdict.remarks, "technical")
+        people, channels = people_table(results), channel_table(results)
+    tables, targets = with_cited([(section.id, section.rows) for section in technical], cited.made)
+    technical = [replace(section, rows=tuple(rows)) for section, rows in zip(technical, tables, strict=True)]
     return page(
         "report.html.j2",
         [figure for section in technical for figure in section.figures],
@@ -159,10 +167,10 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         calculator=_calculator(results, decision.release),
         annex=chapters,
         sign=sign,
-        people=people_table(results),
-        channels=channel_table(results),
-        cards=criterion_rows(results),
-        sentences=sentences(results.verdict.remarks, "technical"),
+        people=people,
+        channels=channels,
+        cards=cards,
+        sentences=remarks,
         not_tested=sentences((*results.verdict.not_tested, *never_tested(results)), "technical"),
         warnings=sentences((*results.warnings, *results.remarks), "technical"),
         technical=technical,
@@ -176,6 +184,7 @@ def render(run: Reported, options: Options, *, alone: bool = True) -> str:
         parameters=parameters(results),
         glossary=GLOSSARY,
         vega_inside=alone,
+        cited=targets,
     )
 
 
@@ -269,12 +278,14 @@ def page(
     from markupsafe import Markup
 
     environment = Environment(
-        loader=PackageLoader("veilmeter.report", "page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
+        loader=PackageLoader("veilmeter.report", "page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        finalize=without_links,
+    )  # fmt: skip
     environment.globals.update(
         titles=words.TITLES, notes=words.NOTES, levels=words.LEVELS, states=words.STATES, texts=annex_texts(),
     )  # fmt: skip
     environment.filters["link"] = safe_link
+    environment.filters["cite"] = partial(linked, targets=content.pop("cited", ()))
     environment.filters["script_json"] = _script_json
     scripts = {"vega": vega_script() if drawn else "", "javascript": _page_file("report.js")}
     hashes = [_script_hash(text) for text in scripts.values() if text]

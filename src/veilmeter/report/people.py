@@ -17,6 +17,7 @@ from veilmeter.results.people import channel_title, links_among_all, shortest, t
 from veilmeter.results.run_folder import Matrices
 from veilmeter.results.trust import HEARD
 from veilmeter.wording import sentence
+from veilmeter.wording.citations import cite
 from veilmeter.wording.english import page as words
 
 MOST_PEOPLE = 1000  # rows; more would only slow the page down
@@ -275,7 +276,9 @@ def _channel_rows(channel: Channel) -> tuple[ChannelRow, ...]:
         ChannelRow(
             speech,
             tuple(
-                ChannelCell("–", "") if point is None else ChannelCell(point.format_value(), point.format_interval())
+                ChannelCell("–", "")
+                if point is None
+                else ChannelCell(cite(point.format_value(), point), point.format_interval())
                 for point in points
             ),
         )

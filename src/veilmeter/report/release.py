@@ -172,6 +172,12 @@ class Release:
         return self.share.basis if self.share.known else UNKNOWN
 
     @property
+    def evidence(self) -> Estimate:
+        """The point of the curve that the figure was computed from, or the nearest one of at least as many people."""
+        points = (*self.curve.measured, *self.curve.model)
+        return next((point for point in points if _people(point) >= self.candidates), points[-1])
+
+    @property
     def chosen(self) -> bool:
         """Whether the figure is that of the strongest attacker as chosen on other people, not of one attacker."""
         return AS_MEASURED in self.curve.measured[-1].extra

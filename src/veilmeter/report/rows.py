@@ -16,6 +16,7 @@ from veilmeter.results.model import Criterion, Results
 from veilmeter.results.trust import RELEASE
 from veilmeter.wording import annex_texts, sentence
 from veilmeter.wording.catalog import shown
+from veilmeter.wording.citations import cite
 from veilmeter.wording.english import page as words
 from veilmeter.wording.english.page import COMPARED, FROM_ORIGINAL, attacker_method, in_group, where
 from veilmeter.wording.numbers import chance
@@ -155,7 +156,7 @@ def criterion_row(results: Results, name: str) -> CriterionRow:
         level=criterion.level,
         level_text=(words.DISTINCTNESS if apart else words.LEVELS)[criterion.level],
         risk=criterion.risk,
-        figure=point.format_value() + tag,
+        figure=cite(point.format_value() + tag, point),
         interval=point.format_interval(),
         guessing="" if apart else point.format_null(),  # nobody guesses there
         bar=bar_of(point),
@@ -179,7 +180,7 @@ def _of_hundred(point: Estimate) -> str:
     percent = _parts_of_all(point) if point.unit == "bit" else point
     if percent.unit != "percent":
         return f"{percent.format_value()} {percent.format_interval()}".strip()
-    return words.out_of_hundred(percent, "" if percent.null is None else chance(percent.null))
+    return words.out_of_hundred(percent, "" if percent.null is None else chance(percent.null), point)
 
 
 def _parts_of_all(point: Estimate) -> Estimate:
@@ -238,6 +239,9 @@ class Row:
     null: str
     method: str
     modeled: bool = False  # an estimate of a model, not a measurement
+    measure: str = ""  # whose definition explains it
+    id: str = ""  # its address on a page
+    point: Estimate | None = None
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -300,7 +304,8 @@ def section_rows(results: Results, section: str) -> list[Row]:
 def row(who: str, point: Estimate) -> Row:
     tag = f" (tag {point.extra['tag']})" if "tag" in point.extra else ""
     return Row(who, point.label + where(point), point.format_value() + tag, point.format_interval(),
-               point.format_null(), point.method, point.name == "population_linkability")  # fmt: skip
+               point.format_null(), point.method, point.name == "population_linkability",
+               MEASURES.family(point.name), point=point)  # fmt: skip
 
 
 def reaches_below_zero(results: Results, section: str) -> bool:

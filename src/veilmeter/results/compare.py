@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -507,3 +508,28 @@ def _summary(
             riskier=riskier,
         )
         yield (counted,)
+
+
+def short_names(given: Sequence[str]) -> list[str]:
+    """Names of runs without where they lie, which is nobody's business; numbered where one comes up again."""
+    names: list[str] = []
+    for name in _without_common_end([re.split(r"[/\\\\]", name)[-1] for name in given]):
+        same = sum(other == name or other.startswith(f"{name} (") for other in names)
+        names.append(f"{name} ({same + 1})" if same else name)
+    return names
+
+
+def _without_common_end(names: Sequence[str]) -> list[str]:
+    """Without the words at the end that all names share, such as "on synthetic voices".
+
+    >>> _without_common_end(["B1 on synthetic voices", "B2 on synthetic voices"])
+    ['B1', 'B2']
+    >>> _without_common_end(["voices", "other voices"])
+    ['voices', 'other voices']
+    """
+    split = [name.split() for name in names]
+    shared = 0
+    while all(len(words) > shared + 1 for words in split) and len({words[-1 - shared] for words in split}) == 1:
+        shared += 1
+    short = [" ".join(words[: len(words) - shared]) for words in split]
+    return short if shared and len(set(short)) == len(set(names)) > 1 else list(names)

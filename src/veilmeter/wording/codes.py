@@ -426,7 +426,16 @@ declare("measure_not_possible", measure=str, reason=Reference)
 
 # --- the report: how many people of a release are found
 
-declare("release_count", size=int, listed=int, found=float, low=float, high=float, basis=str)
+declare(
+    "release_count",
+    size=int,
+    listed=int,
+    found=float,
+    low=float,
+    high=float,
+    basis=str,
+    estimate=Estimate | None,
+)
 declare(
     "release_found",
     size=int,
@@ -439,6 +448,7 @@ declare(
     attacker=str,
     about=str,
     chosen=bool | None,
+    estimate=Estimate | None,
 )
 declare("guessing_finds", size=float)
 declare("original_speech_linked", estimate=Estimate)

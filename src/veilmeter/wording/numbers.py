@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from veilmeter.core.estimate import Estimate, format_number
+from veilmeter.wording.citations import cite
 from veilmeter.wording.language import is_english, localize, small_word
 
 
@@ -53,15 +54,16 @@ def _round(value: float, digits: int) -> str:
     return f"{value:,.{digits}f}" if math.isfinite(value) else format_number(value)
 
 
-def of_hundred(estimate: Estimate) -> str:
-    """A share, of 100, with its interval; where figures are small, with as many digits as they need.
+def of_hundred(estimate: Estimate, of: Estimate | None = None) -> str:
+    """A share, of 100, with its interval; where figures are small, with as many digits as they need. `of` is what it
+    was computed from, where that is another estimate.
 
     >>> of_hundred(Estimate(name="x", value=71.0, unit="percent", interval=(64.0, 78.0)))
     '71 [64, 78]'
     >>> of_hundred(Estimate(name="x", value=0.9, unit="percent", interval=(0.4, 1.7)))
     '0.90 [0.40, 1.70]'
     """
-    return " ".join(filter(None, hundred_cells(estimate)))
+    return cite(" ".join(filter(None, hundred_cells(estimate))), of or estimate)
 
 
 def hundred_cells(estimate: Estimate, digits: int | None = None) -> tuple[str, str]:
@@ -113,7 +115,16 @@ def full(estimate: Estimate) -> str:
     >>> full(Estimate(name="eer", value=30.94, unit="percent", interval=(28.4, 33.6)))
     '30.9 % [28.4, 33.6]'
     """
-    return localize(f"{estimate.format_value()} {estimate.format_interval()}".strip())
+    return cite(localize(f"{estimate.format_value()} {estimate.format_interval()}".strip()), estimate)
+
+
+def figure(estimate: Estimate, digits: int) -> str:
+    """Its value and interval without the unit, in so many digits.
+
+    >>> figure(Estimate(name="mos", value=3.21, interval=(3.0, 3.4)), 1)
+    '3.2 [3.0, 3.4]'
+    """
+    return cite(span(estimate.value, estimate.interval, digits), estimate)
 
 
 def listing(words: Sequence[str], last: str = "and") -> str:

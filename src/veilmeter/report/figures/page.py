@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from veilmeter.core.colors import GRAY
+from veilmeter.core.colors import BLUE, GRAY
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.files import make_folder, plain, write_text
 from veilmeter.core.text import csv_cell
@@ -24,7 +24,7 @@ from veilmeter.report.figures.similarity import name_layers, name_rows, scatter
 from veilmeter.report.figures.typesetting import Typesetting
 from veilmeter.report.release import extrapolations
 from veilmeter.report.rows import linking_of_all
-from veilmeter.results.compare import ComparedRun, read_runs
+from veilmeter.results.compare import ComparedRun, read_runs, short_names
 from veilmeter.results.model import AttackerResult, Results
 from veilmeter.results.people import text_floor_curve
 from veilmeter.results.run_folder import RunLike
@@ -347,9 +347,12 @@ AXIS_MARGIN = 0.06  # of what is shown, on either side
 
 
 def system_figures(systems: Mapping[str, Results]) -> list[Figure]:
-    """None where the runs are not one each, as in a table of groups."""
-    makers = (_trade_off, _linkability, _distinctness) if systems else ()
-    return [figure for maker in makers if (figure := maker(systems)) is not None]
+    """The first one leads the page: privacy against use, or privacy alone where use was not measured. None where the
+    runs are not one each, as in a table of groups."""
+    if not systems:
+        return []
+    first = _trade_off(systems) or _risks(systems)
+    return [figure for figure in (first, _linkability(systems), _distinctness(systems)) if figure is not None]
 
 
 def save_system_figures(
@@ -387,7 +390,9 @@ def save_system_figures(
     >>> save_system_figures(["runs/b1", "runs/b2"], "figures")  # doctest: +SKIP
     ['linkability']
     """
-    drawn = system_figures({run.name: run.results for run in read_runs(runs)})
+    read = read_runs(runs)
+    names = short_names([run.name for run in read])
+    drawn = system_figures({name: run.results for name, run in zip(names, read, strict=True)})
     save_figures(drawn, out, formats, setting)
     return [figure.id for figure in drawn]
 
@@ -581,6 +586,46 @@ def _trade_off_chart(rows: list[dict[str, Any]], use: Estimate, sign: int) -> An
     for name in ("limit_use", "limit_linked", "baseline"):
         chart = chart.add_params(alt.param(name=name, value=None))
     return chart.properties(width=size[0], height=size[1])
+
+
+RISKS = "risks"
+
+
+def _risks(systems: Mapping[str, Results]) -> Figure | None:
+    """The systems by how many recordings the strongest attacker links, which is all there is without measures of use."""
+    import altair as alt
+
+    found = {name: linking_of_all(results) for name, results in systems.items()}
+    points = {name: linking.estimate for name, linking in found.items() if linking is not None}
+    if len(points) < 2:
+        return None
+    order = sorted(points, key=lambda name: points[name].value)
+    rows: list[dict[str, Any]] = []
+    for name in order:
+        low, high = points[name].interval or (points[name].value, points[name].value)
+        row = {"system": name, "linked": points[name].value, "low": low, "high": high, "guessing": points[name].null}
+        rows.append({**row, "reliable": systems[name].verdict.trustworthy})
+    base = alt.Chart(style.table(rows))
+    axis = alt.Axis(labelExpr=style.PERCENT)
+    x = alt.X("linked:Q", title="recordings linked (lower is better)", axis=axis, scale=alt.Scale(domain=[0, 100]))
+    y = alt.Y("system:N", title=None, sort=order, axis=alt.Axis(labelLimit=260))
+    tip = ["system:N", *(alt.Tooltip(f"{key}:Q", format=".1f") for key in ("linked", "low", "high", "guessing"))]
+    chart = alt.layer(
+        base.mark_tick(color=GRAY, thickness=2, size=16).encode(x="guessing:Q", y=y),
+        _limit_line(alt, "limit_linked", "x"),
+        base.mark_rule(strokeWidth=3, opacity=0.45, color=BLUE).encode(x=alt.X("low:Q"), x2="high:Q", y=y),
+        base.mark_point(size=80, opacity=1, color=BLUE, strokeWidth=2).encode(
+            x=x, y=y, tooltip=tip, fill=alt.condition("datum.reliable", alt.value(BLUE), alt.value("white"))
+        ),
+    ).add_params(alt.param(name="limit_linked", value=None))
+    doubted = " Hollow: these figures can't be relied on yet." if not all(row["reliable"] for row in rows) else ""
+    return Figure(
+        RISKS,
+        "Recordings linked by the strongest attacker",
+        f"The lowest risk is on top. Lines are 95 % intervals; the gray tick is guessing.{doubted}",
+        "; ".join(f"{name}: {points[name].value:.0f} of 100 linked" for name in order) + ".",
+        chart.properties(width=640, height=26 * len(rows)),
+    )
 
 
 def _limit_line(alt: Any, name: str, channel: str) -> Any:

@@ -233,7 +233,11 @@
     const id = idOfHash(), target = id && document.getElementById(id);
     const section = target && target.closest(".fold");
     if (section) unfold(section, true);
-    if (section || (target && kept.size)) (section && section.id !== id && target.closest("figure") ? target : section || target).scrollIntoView();
+    const details = target && target.closest("details");
+    if (details) details.open = true;
+    for (const row of document.querySelectorAll("tr.found")) row.classList.remove("found");
+    if (target && target.matches("tr[data-measure]")) target.classList.add("found");
+    if (section || (target && kept.size)) (section && section.id !== id && target.closest("figure, tr") ? target : section || target).scrollIntoView({ block: target && target.matches("tr") ? "center" : "start" });
   }
   window.addEventListener("hashchange", () => { openTarget(); if (kept.size) writeAddress(idOfHash()); });
   document.addEventListener("click", (event) => { const link = event.target.closest('a[href^="#"]'); if (link && decodeURIComponent(link.hash.slice(1)) === idOfHash()) openTarget(); });
@@ -442,6 +446,54 @@
     }, true);
   }
   if (kept.has("person") && Object.hasOwn(people, kept.get("person"))) choose(kept.get("person"));
+
+  // A figure in a sentence opens its evidence: what it measures, attacker, interval, chance, method, and its row. All of it
+  // is read from the row that the figure links to; without script the link leads there.
+  let evidence = null, opener = null;
+  function closeEvidence(back) {
+    if (!evidence) return;
+    evidence.remove();
+    evidence = null;
+    if (back && opener) opener.focus();
+  }
+  function showEvidence(link, row) {
+    closeEvidence(false);
+    opener = link;
+    const facts = element("dl");
+    const titles = [...row.closest("table").tHead.rows[0].cells].map((head) => head.textContent.trim());
+    [...row.cells].forEach((one, number) => {
+      const text = one.textContent.trim();
+      if (text) facts.append(element("dt", titles[number]), element("dd", text));
+    });
+    const named = row.cells[0].textContent.replace(/^.*mostly |,.*$/g, "").trim();
+    const attacker = document.querySelector(`tr[data-attacker="${CSS.escape(named)}"]`);
+    const definition = document.getElementById(`measure-${row.dataset.measure}`);
+    evidence = element("div", "", { class: "evidence no-print", role: "dialog", "aria-label": "Evidence", tabindex: "-1" });
+    if (definition) { const text = element("p"); text.append(...[...definition.cloneNode(true).childNodes]); evidence.append(text); }
+    evidence.append(facts);
+    if (attacker) evidence.append(element("p", `${named}: ${attacker.cells[1].textContent}`, { class: "small" }));
+    const ways = element("p", "", { class: "tools" }), copying = element("button", "Copy link", { type: "button" }), closing = element("button", "Close", { type: "button" });
+    const going = element("a", "Row in the table", { href: `#${row.id}` });
+    copying.addEventListener("click", async () => { await copy(location.href.split("#")[0] + `#${row.id}`); copying.textContent = "Copied"; });
+    closing.addEventListener("click", () => closeEvidence(true));
+    going.addEventListener("click", () => closeEvidence(false));
+    ways.append(going, copying, closing);
+    evidence.append(ways);
+    document.body.append(evidence);
+    const at = link.getBoundingClientRect(), own = evidence.getBoundingClientRect();
+    evidence.style.left = `${Math.max(8, Math.min(at.left, innerWidth - own.width - 12)) + scrollX}px`;
+    evidence.style.top = `${(at.bottom + own.height + 12 > innerHeight && at.top > own.height + 12 ? at.top - own.height - 6 : at.bottom + 6) + scrollY}px`;
+    evidence.focus({ preventScroll: true });
+  }
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a.number");
+    if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
+      const row = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+      if (row) { event.preventDefault(); event.stopPropagation(); showEvidence(link, row); return; }
+    }
+    if (evidence && !evidence.contains(event.target)) closeEvidence(false);
+  }, true);
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") closeEvidence(true); });
 
   // Every figure gives its data as CSV; no cell may start a formula in a spreadsheet.
   const cell = (value) => {

@@ -7,9 +7,10 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Reference
 from veilmeter.core.text import few
 from veilmeter.wording.catalog import Catalog, shown
+from veilmeter.wording.citations import cite
 from veilmeter.wording.english.page import MOST_TITLED, STRONGEST, release_count, where
 from veilmeter.wording.english.verdict import within
-from veilmeter.wording.numbers import capitalize, count, hundred_cells, listing, of_hundred, span
+from veilmeter.wording.numbers import capitalize, count, figure, hundred_cells, listing, of_hundred, span
 
 WORDS = Catalog()
 
@@ -17,8 +18,10 @@ WORDS = Catalog()
 
 
 @WORDS.words("release_count")
-def _release_count(size: int, listed: int, found: float, low: float, high: float, basis: str) -> str:
-    return release_count(size, listed, (found, low, high), basis)
+def _release_count(
+    size: int, listed: int, found: float, low: float, high: float, basis: str, estimate: Estimate | None = None
+) -> str:
+    return release_count(size, listed, (found, low, high), basis, estimate)
 
 
 @WORDS.words("release_found")
@@ -33,8 +36,9 @@ def _release_found(
     attacker: str,
     about: str,
     chosen: bool | None = None,
+    estimate: Estimate | None = None,
 ) -> str:
-    start = release_count(size, listed, (found, low, high), basis).removesuffix(".")
+    start = release_count(size, listed, (found, low, high), basis, estimate).removesuffix(".")
     who = STRONGEST if chosen else plain_words(attacker, about).who
     return f"{start} by {who}, with a list of {count(candidates, 'candidate')}."
 
@@ -109,8 +113,8 @@ PLAIN_USE = frozenset(_USE)  # measures that the first page explains in plain wo
 @WORDS.words("use_measured")
 def _use_measured(estimate: Estimate, original: Estimate | None = None) -> str:
     words, digits = _USE.get(estimate.name, (f"{capitalize(estimate.label)}: {{figure}}", 1))
-    was = "" if original is None else f" (original speech: {span(original.value, None, digits)})"
-    return f"{words.format(figure=span(estimate.value, estimate.interval, digits))}{was}."
+    was = "" if original is None else f" (original speech: {cite(span(original.value, None, digits), original)})"
+    return f"{words.format(figure=figure(estimate, digits))}{was}."
 
 
 WORDS.say("use_not_measured", "Not measured: whether words, quality and melody are still good enough for the purpose.")

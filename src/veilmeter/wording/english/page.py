@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from veilmeter.core.estimate import Estimate
+from veilmeter.wording.citations import cite
 from veilmeter.wording.numbers import capitalize, count, hundred_cells, of_hundred, span
 
 # In plain words, for the first page. "attribute" is filled in.
@@ -109,6 +110,7 @@ TITLES = {
     "parameters": "Parameters, versions, seeds and input hashes",
     "glossary": "Glossary",
     "side_by_side": "Side by side",
+    "numbers": "Numbers on this page",
     "differences": "Differences",
     "settings": "Settings that differ",
     "listen": "Listen to the systems",
@@ -146,8 +148,11 @@ RELEASE_COUNT = {
 }
 
 
-def release_count(people: int, listed: int, found: tuple[float, float, float], basis: str) -> str:
-    """
+def release_count(
+    people: int, listed: int, found: tuple[float, float, float], basis: str, estimate: Estimate | None = None
+) -> str:
+    """`estimate` is the share that the count was computed from.
+
     >>> release_count(1200, 20, (9.2, 6.1, 12.0), "measured")
     'In a release of 1,200 people, about 9 [6, 12] of the 20 people that the attacker looks for would be found.'
     >>> release_count(40, 40, (13.0, 8.0, 20.0), "model")
@@ -156,7 +161,8 @@ def release_count(people: int, listed: int, found: tuple[float, float, float], b
     kind = "unknown" if basis == "unknown" else "one" if listed == 1 else "all" if listed == people else "some"
     value, low, high = (100 * number if listed == 1 else number for number in found)
     counts = {"people": count(people, "person", "people"), "listed": count(listed, "person", "people")}
-    text = RELEASE_COUNT[kind].format(**counts, found=span(value, (low, high)))
+    number = span(value, (low, high))
+    text = RELEASE_COUNT[kind].format(**counts, found=number if estimate is None else cite(number, estimate))
     return (RELEASE_COUNT["model"] if basis in ("model", "beyond") else "") + text
 
 
@@ -258,16 +264,19 @@ def in_group(group: Mapping[str, str]) -> str:
 RELEASE_DOTS, ORIGINAL_DOTS, GUESSING_DOTS = "This release", "Not anonymized", "Guessing"
 
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
 def dots(point: Estimate) -> str:
     """`71 of 100 [64, 78]`, which breaks before the interval."""
     value, interval = attacker_cells(point)
-    return f"{value} {interval}".strip()
+    return f"{value} {interval.replace(' ', NO_BREAK)}".strip()
 
 
 def attacker_cells(point: Estimate, digits: int | None = None) -> tuple[str, str]:
     """`71 of 100` and `[64, 78]`."""
     value, interval = hundred_cells(point, digits)
-    return f"{value} of 100", interval
+    return cite(f"{value} of 100", point), interval
 
 
 MOST_NAMED = 6
@@ -339,9 +348,9 @@ def bar(point: Estimate) -> str:
     return f"{point.label}: {point.format_value()}{interval}{guessing}"
 
 
-def out_of_hundred(point: Estimate, guessing: str) -> str:
-    """`93 [87, 97] of 100, guessing 53`."""
-    return f"{of_hundred(point)} of 100" + (f", guessing {guessing}" if guessing else "")
+def out_of_hundred(point: Estimate, guessing: str, of: Estimate) -> str:
+    """`93 [87, 97] of 100, guessing 53`; `of` is what the share was computed from."""
+    return f"{of_hundred(point, of)} of 100" + (f", guessing {guessing}" if guessing else "")
 
 
 LEARNER = "someone who learns it from other people's anonymized speech"

@@ -8,6 +8,7 @@ from typing import Literal
 from veilmeter.core.estimate import Estimate, format_number
 from veilmeter.core.findings import Level, Reference
 from veilmeter.wording.catalog import Catalog, shown
+from veilmeter.wording.citations import cite
 from veilmeter.wording.numbers import capitalize, chance, count, expected, of_hundred, span
 
 WORDS = Catalog()
@@ -134,16 +135,21 @@ def _worst_person(
 
 @WORDS.words("worst_person", "lay")
 def _worst_person_lay(
-    estimate: Estimate, total: int, explained: bool, recognized: bool | None = None, **further: object
+    estimate: Estimate, attacker: str, total: int, explained: bool, recognized: bool | None = None, **further: object
 ) -> str:
     looked_at = count(total, "person", "people")
+    estimate = estimate.sign(attacker=attacker)
     return f"{_most_often(estimate, 'an attacker')} {_how_sure(estimate, looked_at, 'guessing', explained, recognized)}"
 
 
 def _most_often(estimate: Estimate, attacker: str) -> str:
     trials = int(estimate.n.get("conversations", 0))
     linked = round(estimate.value / 100 * trials) if math.isfinite(estimate.value) else 0
-    return f"The person found most often is linked by {attacker} in {linked:,} of {count(trials, 'trial')}."
+    trial_count = cite(f"{linked:,} of {count(trials, 'trial')}", estimate.with_(label=MOST_OFTEN))
+    return f"The person found most often is linked by {attacker} in {trial_count}."
+
+
+MOST_OFTEN = "linked: the person found most often"
 
 
 def _how_sure(estimate: Estimate, looked_at: str, chance: str, explained: bool, recognized: bool | None) -> str:
@@ -304,7 +310,8 @@ def _disclosure(
     interval = f" {estimate.format_interval()}" if estimate.interval else ""
     value = format_number(estimate.value, "bit")
     sentence = (
-        f"One comparison{within(group)} gives {a(attacker)} {value}{interval} bit of information about who is speaking, "
+        f"One comparison{within(group)} gives {a(attacker)} {cite(value + interval, estimate)} bit of information about "
+        f"who is speaking, "
         f"on average over all prior beliefs; {whole:.3f} bit would be certainty."
     )
     if strongest is not None and math.isfinite(strongest):
@@ -344,7 +351,7 @@ def _disclosure_lay(
     more = f" {BANDS}" if bands else ""
     more = f" {_top_targets(top_targets)}" if top_targets is not None else more
     return (
-        f"Comparing two recordings{of_people} reveals, on average, {of_hundred(parts)} % of what could be known about "
+        f"Comparing two recordings{of_people} reveals, on average, {of_hundred(parts, estimate)} % of what could be known about "
         f"whether the same person made both{noise}.{more}"
     )
 
@@ -430,7 +437,7 @@ def _inference_lay(
     for other in others:
         guessing = "" if other.null is None else f" (guessing {span(other.null, None)})"
         name = str(other.at.get("attribute", "")).replace("_", " ")
-        sentence += f" {capitalize(name)}: {span(other.value, None)}{guessing}."
+        sentence += f" {capitalize(name)}: {cite(span(other.value, None), other)}{guessing}."
     return sentence
 
 

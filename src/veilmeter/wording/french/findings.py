@@ -15,6 +15,7 @@ from veilmeter.wording.numbers import (
     chance,
     count,
     expected,
+    hundred_cells,
     listing,
     of_hundred,
     percent,
@@ -177,7 +178,9 @@ def _linked_without(number: int, linked: Estimate, before: Estimate, attacker: s
 
 
 @WORDS.words("release_count")
-def _release_count(size: int, listed: int, found: float, low: float, high: float, basis: str) -> str:
+def _release_count(
+    size: int, listed: int, found: float, low: float, high: float, basis: str, estimate: Estimate | None = None
+) -> str:
     if basis == "unknown":
         return f"On ne sait pas combien des {_people(listed)} recherchées seraient retrouvées."
     model = "Selon un modèle : " if basis in ("model", "beyond") else ""
