@@ -419,7 +419,7 @@ def test_linking_is_one_number_and_a_group_is_named_beside_it() -> None:
     results = replace(sample(), criteria={"linking": case})
     decision = decide(results, limit=45.0)
     row = decision.criteria[0]
-    assert (row.figure, decision.dots[0].text) == ("40.0 %", "40 of 100 [30, 50]")
+    assert (row.figure, decision.dots[0].text) == ("40.0 %", "40 of 100 [30,\N{NO-BREAK SPACE}50]")
     assert "Worst case: Of 100 recordings, 50 [28, 72]" in row.also
     assert "gender f" in row.also or "with f" in row.also
     assert "gender" in decision.limit or "with f" in decision.limit

@@ -133,7 +133,7 @@ def test_an_address_holds_what_was_chosen(browser: Any, report: Path) -> None:
         assert page.locator("#chosen-dot").is_hidden()
         page.locator(".strip [data-person]").first.click()
         name = page.locator(".strip [data-person]").first.get_attribute("data-person")
-        assert page.locator("#chosen-dot").inner_text().startswith(f"{name}: highest risk")
+        assert page.locator("#chosen-dot").inner_text().startswith(f"{name}: ")
         page.fill("#release-candidates", "9")
         answer = page.locator("#release-answer").inner_text()
         page.click("#chosen-dot a")  # to the table, which keeps the choice
@@ -331,20 +331,39 @@ def test_sound_plays_where_it_was_allowed(browser: Any, tmp_path: Path, run: Pat
     from veilmeter.data.corpus import Utterance
     from veilmeter.report.html import Options, render
     from veilmeter.report.public import public, reported
-    from veilmeter.report.sound import data_uri
+    from veilmeter.report.sound import PlayedRecording, data_uri
 
     tone = tmp_path / "tone.wav"
     soundfile.write(tone, 0.1 * np.sin(np.arange(16_000) / 10), 16_000)
     shown, names = public(reported(run), b"k" * 32)
-    pair = {side: data_uri(Utterance("tone", "a", tone)) for side in ("original", "anonymized")}
-    first = shown.results.people.persons[0].speaker
+    uri = data_uri(Utterance("tone", "a", tone))
+    first, second = (person.speaker for person in shown.results.people.persons[:2])
+    played = PlayedRecording(uri, uri, named=second, named_sound=uri)
     path = tmp_path / "sound.html"
-    path.write_text(render(shown, Options(recordings={first: [pair]})), encoding="utf-8")
+    path.write_text(render(shown, Options(recordings={first: [played]})), encoding="utf-8")
     with Opened(browser, path) as opened:
         page = opened.page
+        # The person with the highest risk can be heard at once, and a sign shows who else can be.
+        assert page.locator("#chosen-dot audio").count() == 3
+        assert f"the strongest attacker named {second} (wrong)" in page.locator("#chosen-dot").inner_text()
+        marked = page.locator(".strip .sound")
+        assert [marked.count(), marked.get_attribute("data-person")] == [1, first]
+        assert "♪" in marked.evaluate("dot => getComputedStyle(dot, '::after').content")
+        # Who switches from before to after goes on at the same place; another recording begins at its start.
+        places = page.locator("#chosen-dot").evaluate(
+            """async box => {
+                const [before, after, named] = box.querySelectorAll("audio");
+                await before.play();
+                while (before.currentTime < 0.45) await new Promise(r => setTimeout(r, 20));
+                before.dispatchEvent(new Event("timeupdate"));
+                await after.play(); const kept = after.currentTime; await named.play();
+                return [kept > 0.3, named.currentTime < 0.1, before.paused, after.paused];
+            }"""
+        )
+        assert places == [True, True, True, True]
         page.locator("#people-table tbody tr").first.click()
         sounds = page.locator("#chosen audio")
-        assert sounds.count() == 2
+        assert sounds.count() == 3
         played = sounds.first.evaluate(
             "async a => { await a.play(); await new Promise(r => setTimeout(r, 400)); return [a.duration, a.currentTime, a.error]; }"
         )

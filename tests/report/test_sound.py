@@ -22,9 +22,21 @@ from veilmeter.data.corpus import Utterance
 from veilmeter.report import sound, write_report
 from veilmeter.report.compare import display_names, write_comparison
 from veilmeter.report.public import pseudonyms, reported, run_key
-from veilmeter.report.sound import AUDIO_SECONDS, _find_paths, first_seconds, pairs_of, player_of
+from veilmeter.report.sound import (
+    AUDIO_SECONDS,
+    _find_paths,
+    data_uri,
+    first_seconds,
+    named_speakers,
+    pairs_of,
+    player_of,
+    recordings_of,
+    rename,
+)
 from veilmeter.results.compare import ComparedRun, read_runs
+from veilmeter.results.criteria import strongest
 from veilmeter.speech.audio import write_audio
+from veilmeter.wording.english.page import person_risk
 
 soundfile = pytest.importorskip("soundfile")
 
@@ -80,13 +92,49 @@ def test_a_release_that_was_made_here_is_found(place: Path, tmp_path: Path) -> N
     people = json.loads(re.search(r'id="people-data">(.*?)</script>', page)[1])  # type: ignore[index]
     assert len(people) == len(PEOPLE)
     assert {len(person["audio"]) for person in people.values()} == {2}
-    sounds = [heard(pair[side]) for person in people.values() for pair in person["audio"] for side in pair]
+    sides = ("original", "anonymized", "named_sound")
+    sounds = [heard(pair[side]) for person in people.values() for pair in person["audio"] for side in sides]
     assert min(len(samples) for samples in sounds) >= SECONDS * 16_000
     moved = shutil.copytree(place / "made", tmp_path / "moved")
     assert len(pairs_of(reported(moved))) == len(pairs)
     shutil.rmtree(moved / "release")
     with pytest.raises(InputError, match="is not there any more"):
         write_report(moved, tmp_path / "gone.html", with_audio=True)
+
+
+def test_whom_the_attacker_named_is_who_scored_highest(place: Path) -> None:
+    import pyarrow.parquet as pq
+
+    run = reported(place / "made")
+    case = strongest(run.results)
+    assert case is not None
+    table = pq.read_table(place / "made" / "tables" / f"scores-{case.attacker}.parquet").to_pylist()
+    best = {
+        row["utterance"]: max(
+            (r["score"], r["enrollment_speaker"]) for r in table if r["utterance"] == row["utterance"]
+        )[1]
+        for row in table
+    }
+    assert named_speakers(run, PEOPLE) == best
+    assert named_speakers(run, PEOPLE[:1]).keys() < best.keys()
+    recordings = recordings_of(run)
+    pairs = pairs_of(run)
+    originals = {data_uri(pair.original): pair.original for pair in pairs.values()}
+    for speaker, heard_of in recordings.items():
+        for played in heard_of:
+            original = originals[played.original]
+            assert played.named == best[original.id]
+            # Whom the attacker named is heard in another recording, which is theirs.
+            assert originals[played.named_sound].speaker == played.named
+            assert played.named_sound != played.original
+            assert original.speaker == speaker
+    names = pseudonyms(PEOPLE, run_key(place / "made"))
+    shown = rename(recordings, names)
+    assert {played.named for heard_of in shown.values() for played in heard_of} <= set(names.values())
+    without = rename({"quilla": recordings["quilla"]}, {"quilla": "P1"})
+    assert all(
+        played.named in ("P1", "") and bool(played.named_sound) == bool(played.named) for played in without["P1"]
+    )
 
 
 def test_a_manifest_can_not_name_files_elsewhere(place: Path, tmp_path: Path) -> None:
@@ -109,8 +157,8 @@ def test_every_system_is_heard_on_the_same_recordings(place: Path) -> None:
     called = [pseudonyms(PEOPLE, run_key(place / folder)) for folder in ("made", "given")]
     for recording in player.recordings:
         person = next(name for name, own in called[0].items() if recording.title.startswith(f"{own}, recording "))
-        assert recording.notes[1].startswith(f"{called[0][person]} in its own report; highest risk ")
-        assert recording.notes[2].startswith(f"{called[1][person]} in its own report; highest risk ")
+        assert recording.notes[1].startswith(f"{called[0][person]} in its own report: ")
+        assert recording.notes[2].startswith(f"{called[1][person]} in its own report: ")
     pairs = [pairs_of(run) for run in runs.values()]
     originals = {name: first_seconds(pair.original) for name, pair in pairs[0].items()}
     for recording in player.recordings:
@@ -122,7 +170,7 @@ def test_every_system_is_heard_on_the_same_recordings(place: Path) -> None:
             expected = first_seconds(of_run[name].anonymized)
             assert np.corrcoef(expected, played)[0, 1] > 0.8
         assert recording.notes[0] == ""
-        assert all("highest risk" in note for note in recording.notes[1:])
+        assert all("recordings are linked to them" in note for note in recording.notes[1:])
 
 
 def test_equal_ids_of_other_recordings_are_not_compared(place: Path, tmp_path: Path) -> None:
@@ -149,12 +197,10 @@ def test_few_people_and_few_seconds(place: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(sound, "LISTENED_PEOPLE", 3)
     run = reported(place / "made")
     listed = [person.speaker for person in run.results.people.persons]
-    notes = [
-        f"highest risk {run.results.people.persons[listed.index(name)].risk.format_value()}" for name in listed[:3]
-    ]
+    notes = [person_risk(run.results.people.persons[listed.index(name)].risk) for name in listed[:3]]
     player = player_of({"made": run})
     assert len(player.recordings) == 3 * 2
-    assert [recording.notes[1].split("; ")[1].split(" [")[0] for recording in player.recordings[::2]] == notes
+    assert [recording.notes[1].split(": ", 1)[1] for recording in player.recordings[::2]] == notes
 
 
 def test_sound_is_put_into_a_comparison_only_where_asked_for(place: Path, run: Path, tmp_path: Path) -> None:

@@ -142,14 +142,21 @@ class Estimate:
         return format_number(self.value, self.unit) + _UNIT_TEXT.get(self.unit, f" {self.unit}")
 
     def format_interval(self) -> str:
-        """The interval in brackets; nothing where there is none."""
+        """The interval in brackets, in the decimals of the value unless all of it would vanish; nothing where there is
+        none."""
         if self.interval is None:
             return ""
-        return "[" + ", ".join(format_number(end, self.unit) for end in self.interval) + "]"
+        fixed = any(is_visible(number, self.unit) for number in (self.value, *self.interval))
+        return "[" + ", ".join(format_number(end, self.unit, fixed=fixed) for end in self.interval) + "]"
 
-    def format_null(self) -> str:
-        """What chance gives; nothing where that is not known."""
-        return "" if self.null is None else format_number(self.null, self.unit)
+    def format_null(self, *, fixed: bool = False) -> str:
+        """What chance gives; nothing where that is not known. `fixed` decimals are for columns: what would vanish there
+        is written as less than the smallest number that would not."""
+        if self.null is None:
+            return ""
+        if fixed and self.null > 0 and not is_visible(self.null, self.unit):
+            return f"<{10.0 ** -_DECIMALS.get(self.unit, 3):g}"
+        return format_number(self.null, self.unit)
 
     def __str__(self) -> str:
         at = ", ".join(f"{key} {value}" for key, value in self.at.items())
@@ -240,8 +247,18 @@ def _context(signature: str, known: Container[str]) -> dict[str, float | int | s
     return {key: value for key, value in facts.items() if key not in known}
 
 
-def format_number(value: float, unit: str = "") -> str:
-    """As a person would write it: fixed decimals per unit, powers of ten where a value would vanish or be endless.
+def is_visible(value: float, unit: str) -> bool:
+    """Whether a number is not zero in the decimals of its unit.
+
+    >>> is_visible(0.04, "percent"), is_visible(0.06, "percent")
+    (False, True)
+    """
+    return math.isfinite(value) and float(f"{value:.{_DECIMALS.get(unit, 3)}f}") != 0
+
+
+def format_number(value: float, unit: str = "", *, fixed: bool = False) -> str:
+    """As a person would write it: fixed decimals per unit, powers of ten where a value would be endless or, unless they
+    are to be `fixed`, where it would vanish.
 
     >>> format_number(30.943, "percent"), format_number(0.00046, "bit"), format_number(float("-inf"))
     ('30.9', '0.00046', '-inf')
@@ -252,8 +269,8 @@ def format_number(value: float, unit: str = "") -> str:
         return f"{value:.3g}"
     decimals = _DECIMALS.get(unit, 3)
     text = f"{value:.{decimals}f}"
-    if float(text) == 0 and abs(value) >= _SMALLEST:
-        return f"{value:.2g}"
+    if float(text) == 0:
+        return f"{value:.2g}" if abs(value) >= _SMALLEST and not fixed else text.removeprefix("-")
     return text
 
 

@@ -126,11 +126,9 @@ def write_report(
     if out is None and subject.folder is None:
         raise InputError("results in memory have no folder to write the report into", fix="give `out`")
     path = Path(out) if out is not None else _default(subject, form, annex_only)
-    recordings = {}
-    if with_audio:
-        from veilmeter.report.sound import recordings_of
+    from veilmeter.report.sound import recordings_of, rename
 
-        recordings = recordings_of(subject)
+    recordings = recordings_of(subject) if with_audio else {}
     with writing_in(language or ENGLISH_CODE):
         shown, names = public(subject, run_key(subject.folder), show_ids=show_ids)
         options = Options(
@@ -141,7 +139,7 @@ def write_report(
             paper=paper or PAPERS[0],
             template=template,
             language=language or ENGLISH_CODE,
-            recordings={names[speaker]: pairs for speaker, pairs in recordings.items()},
+            recordings=rename(recordings, names),
         )
         _write(path, shown, options, form, annex_only)
     return path

@@ -94,7 +94,7 @@ def _criteria_table(results: Results) -> list[str]:
     cells = [
         (
             words.full_title(r.title, r.name),
-            *(r.level_text, r.figure, r.interval, r.guessing, r.attacker or r.who, r.text),
+            *(r.level_text, r.figure, r.interval, r.guessing, r.named_attacker, r.text),
         )
         for r in criterion_rows(results)
     ]
@@ -124,7 +124,7 @@ def latex(run: Reported, options: Options) -> str:
     cases = [
         (
             latex_text(row.title),
-            latex_text(row.attacker or row.who),
+            latex_text(row.named_attacker),
             latex_label(row.measure),
             *map(latex_number, (row.figure, row.interval, row.guessing)),
         )
@@ -140,7 +140,10 @@ def latex(run: Reported, options: Options) -> str:
             (
                 latex_text(row.cells[0]),
                 latex_label(row.cells[1]) + ("$^{\\dagger}$" if row.modeled else ""),
-                *map(latex_number, row.cells[2:5]),
+                *map(
+                    latex_number,
+                    (row.value, row.interval, "" if row.point is None else row.point.format_null(fixed=True)),
+                ),
             )
             for row in rows
         ]

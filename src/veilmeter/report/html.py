@@ -222,7 +222,15 @@ def people_data(results: Results, recordings: Recordings) -> dict[str, Any]:
         person.speaker: {
             "sentence": words.person_risk(person.risk),
             "without": changes.get(person.speaker, ""),
-            "audio": recordings.get(person.speaker, []),
+            "audio": [
+                {
+                    "original": played.original,
+                    "anonymized": played.anonymized,
+                    "named": words.named_person(played.named, played.named == person.speaker) if played.named else "",
+                    "named_sound": played.named_sound,
+                }
+                for played in recordings.get(person.speaker, ())
+            ],
         }
         for person in results.people.persons[:MOST_PEOPLE]
     }

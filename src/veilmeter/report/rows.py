@@ -52,6 +52,14 @@ class CriterionRow:
     names: str = ""  # as Opinion 05/2014 and Guidelines 02/2026 call it
     also: str = ""  # what else belongs to it: whether released recordings are linked to each other
     measured: bool = True
+    chosen: bool = False  # the figure is that of the strongest attacker as chosen on other people, not its own
+
+    @property
+    def named_attacker(self) -> str:
+        """The attacker's technical name, as tables of figures have it."""
+        return (
+            words.MOSTLY.format(strongest="strongest", who=self.attacker) if self.chosen else self.attacker or self.who
+        )
 
     @property
     def text(self) -> str:
@@ -167,6 +175,7 @@ def criterion_row(results: Results, name: str) -> CriterionRow:
         of_hundred="" if apart else _of_hundred(point),
         names=words.legal_names(name),
         also=f"{_worst_within(results, criterion)} {_within_release(results)}".strip() if name == "linking" else "",
+        chosen=AS_MEASURED in criterion.estimate.extra,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -16,10 +16,14 @@ from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, missing_extra
 from veilmeter.core.options import options_of
+from veilmeter.core.parquet_bounds import read_table, texts
 from veilmeter.data.corpus import SIDES, CorpusReading, SpeechRole, Utterance
 from veilmeter.data.matching import match_ids
 from veilmeter.report.public import Names, Reported, names_of, run_key
+from veilmeter.results.criteria import strongest
 from veilmeter.results.model import Results
+from veilmeter.results.run_folder import table_of
+from veilmeter.wording.english.page import person_risk
 
 LISTENED_PEOPLE = 8  # those most at risk with any of the systems; every recording is there once per system
 ORIGINAL = "original"
@@ -76,8 +80,7 @@ class _System:
         speaker = self.pairs[utterance].original.speaker
         for person in self.run.results.people.persons:
             if person.speaker == speaker:
-                risk = f"{person.risk.format_value()} {person.risk.format_interval()}".strip()
-                return f"{self.name_of(utterance)} in its own report; highest risk {risk}"
+                return f"{self.name_of(utterance)} in its own report: {person_risk(person.risk)}"
         return ""
 
 
@@ -146,7 +149,19 @@ AUDIO_SECONDS = 6.0
 # How the run read its recordings: several places, the variants of one folder, folders that links may lead to.
 _READING = (*SIDES, *options_of(CorpusReading))
 
-Recordings = dict[str, list[dict[str, str]]]
+
+@dataclass(frozen=True, slots=True)
+class PlayedRecording:
+    """One recording before and after as data URIs. `named` is whom the strongest attacker took it for, and
+    `named_sound` a recording of that person; both are empty where that is not known."""
+
+    original: str
+    anonymized: str
+    named: str = ""
+    named_sound: str = ""
+
+
+Recordings = Mapping[str, Sequence[PlayedRecording]]  # by speaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,17 +182,64 @@ def no_sound(where: str) -> InputError:
 
 
 def recordings_of(run: Reported) -> Recordings:
-    """Recordings of each of the riskiest speakers, before and after, as data URIs, by speaker id."""
+    """Recordings of each of the riskiest speakers, by speaker id: first those that the attacker took for somebody."""
     by_speaker: dict[str, list[Pair]] = {}
     for pair in pairs_of(run).values():
         by_speaker.setdefault(pair.original.speaker, []).append(pair)
     riskiest = [person.speaker for person in run.results.people.persons[:AUDIO_SPEAKERS]]
+    named = named_speakers(run, riskiest)
+    sounds: dict[tuple[Any, ...], str] = {}
+
+    def sound(utterance: Utterance) -> str:
+        place = (utterance.path, utterance.stretch)
+        if place not in sounds:
+            sounds[place] = data_uri(utterance)
+        return sounds[place]
+
+    def played(pair: Pair) -> PlayedRecording:
+        who = named.get(pair.anonymized.id) or named.get(pair.original.id) or ""
+        others = (other for other in by_speaker.get(who, ()) if other is not pair and is_playable(other))
+        other = next(others, None)
+        return PlayedRecording(
+            sound(pair.original), sound(pair.anonymized), who, "" if other is None else sound(other.original)
+        )
+
+    heard: dict[str, list[PlayedRecording]] = {}
+    for speaker in riskiest:
+        ordered = sorted(
+            by_speaker.get(speaker, ()), key=lambda pair: not {pair.anonymized.id, pair.original.id} & set(named)
+        )
+        heard[speaker] = [played(pair) for pair in islice(filter(is_playable, ordered), AUDIO_RECORDINGS)]
+    return heard
+
+
+def named_speakers(run: Reported, speakers: Sequence[str]) -> dict[str, str]:
+    """Whom the headline's attacker takes each recording of these speakers for, by the id of the recording; nothing
+    where the run did not keep its scores."""
+    case = strongest(run.results)
+    name = "" if case is None else f"scores-{case.attacker}.parquet"
+    path = None if run.folder is None or not name else table_of(run.folder, run.results, name)
+    if path is None:
+        return {}
+    wanted, best = set(speakers), dict[str, tuple[float, str]]()
+    words = ("enrollment_speaker", "utterance", "trial_speaker")
+    for group in read_table(path, words, ("score",)):
+        columns = (texts(group.column(word), path) for word in words)
+        scores = group.column("score").to_numpy(zero_copy_only=False)
+        for enrolled, utterance, tried, score in zip(*columns, scores, strict=True):
+            if tried in wanted and score > best.get(utterance, (-np.inf, ""))[0]:
+                best[utterance] = (score, enrolled)
+    return {utterance: enrolled for utterance, (_, enrolled) in best.items()}
+
+
+def rename(recordings: Recordings, names: Mapping[str, str]) -> Recordings:
+    """People called as on the page; somebody who is not on it is not named."""
     return {
-        speaker: [
-            {"original": data_uri(pair.original), "anonymized": data_uri(pair.anonymized)}
-            for pair in islice(filter(is_playable, by_speaker.get(speaker, ())), AUDIO_RECORDINGS)
+        names[speaker]: [
+            replace(played, named=names.get(played.named, ""), named_sound=played.named_sound * (played.named in names))
+            for played in heard
         ]
-        for speaker in riskiest
+        for speaker, heard in recordings.items()
     }
 
 

@@ -631,7 +631,7 @@ def _risks(systems: Mapping[str, Results]) -> Figure | None:
 def _limit_line(alt: Any, name: str, channel: str) -> Any:
     """A line at the value of a parameter; without data, so that it is not in the CSV."""
     line = alt.Chart(alt.sequence(0, 1)).transform_calculate(limit=name).transform_filter("isValid(datum.limit)")
-    return line.mark_rule(color=style.LIMIT, strokeDash=[9, 3, 2, 3], strokeWidth=1.8, clip=True).encode(
+    return line.mark_rule(color=style.LIMIT, strokeDash=[9, 3, 2, 3], strokeWidth=1.8, clip=True, aria=False).encode(
         **{channel: "limit:Q"}
     )
 

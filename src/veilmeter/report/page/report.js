@@ -360,9 +360,8 @@
     }
     remember("person", chosen);
     for (const dot of document.querySelectorAll(".strip [data-person]")) dot.classList.toggle("chosen", chosen !== "" && dot.dataset.person === chosen);
-    show(box, people[chosen]);
-    show(beside, people[chosen]);
-    if (beside) beside.hidden = !people[chosen];
+    show(box, chosen);
+    show(beside, chosen);
   }
   window.veilmeterChoose = choose;
 
@@ -373,20 +372,30 @@
     return made;
   }
 
-  function show(box, person) {
+  function show(box, name) {
     if (!box) return;
+    const person = Object.hasOwn(people, name) ? people[name] : null;
     box.replaceChildren();
+    if (box === beside) box.hidden = !person;
     if (!person) { if (box.dataset.empty) box.append(element("span", box.dataset.empty, { class: "soft" })); return; }
-    const title = element("p"); title.append(element("strong", chosen), document.createTextNode((person.sentence ? ": " + person.sentence + ". " : " ") + (person.without || "") + " "));
+    const title = element("p"); title.append(element("strong", name), document.createTextNode((person.sentence ? ": " + person.sentence + ". " : " ") + (person.without || "") + " "));
     if (box === beside) title.append(element("a", "In the table and the figures", { href: "#people" }));
     box.append(title);
-    if (person.audio && person.audio.length) {
+    if (person.audio.length) {
+      const titles = beside ? beside.dataset : { before: "before", after: "after", named: "" };
       const pairs = element("div", "", { class: "pairs" });
-      pairs.append(element("span", "original", { class: "soft small" }), element("span", "anonymized", { class: "soft small" }));
-      person.audio.forEach((pair, number) => {
-        pairs.append(
-          element("audio", "", { controls: "", preload: "none", src: pair.original, "aria-label": `${chosen}, recording ${number + 1}, original` }),
-          element("audio", "", { controls: "", preload: "none", src: pair.anonymized, "aria-label": `${chosen}, recording ${number + 1}, anonymized` }));
+      pairs.style.setProperty("--columns", person.audio.some((played) => played.named) ? 3 : 2);
+      const cell = (source, caption, which, pair) => {
+        const made = element("div");
+        made.append(element("span", caption, { class: "soft small" }));
+        if (source) made.append(element("audio", "", { controls: "", preload: "none", src: source, "aria-label": `${which}, ${caption}`, ...(pair ? { "data-pair": which } : {}) }));
+        return made;
+      };
+      // Beside the strip one recording is enough until somebody is chosen.
+      person.audio.slice(0, box === beside && !chosen ? 1 : person.audio.length).forEach((played, number) => {
+        const which = `${name}, recording ${number + 1}`;
+        pairs.append(cell(played.original, titles.before, which, true), cell(played.anonymized, titles.after, which, true));
+        if (played.named) pairs.append(cell(played.named_sound, `${titles.named} ${played.named}`, which, false));
       });
       box.append(pairs);
     }
@@ -438,14 +447,18 @@
   for (const players of [box, beside]) {
     if (!players) continue;
     let at = 0, of = "";
-    const pairOf = (player) => (player.getAttribute("aria-label") || "").replace(/, \w+$/, "");
+    const pairOf = (player) => player.dataset.pair || "";
     players.addEventListener("timeupdate", (event) => { if (!event.target.paused) { at = event.target.ended ? 0 : event.target.currentTime; of = pairOf(event.target); } }, true);
     players.addEventListener("play", (event) => {
       for (const other of document.querySelectorAll("#chosen audio, #chosen-dot audio")) if (other !== event.target) other.pause();
-      if (of === pairOf(event.target) && at > 0 && Math.abs(event.target.currentTime - at) > 0.3) event.target.currentTime = at;
+      if (of && of === pairOf(event.target) && at > 0 && Math.abs(event.target.currentTime - at) > 0.3) event.target.currentTime = at;
     }, true);
   }
   if (kept.has("person") && Object.hasOwn(people, kept.get("person"))) choose(kept.get("person"));
+  else if (beside) {  // who is at most risk can be heard at once
+    const first = [...document.querySelectorAll(".strip .sound")].find((dot) => Object.hasOwn(people, dot.dataset.person));
+    if (first) show(beside, first.dataset.person);
+  }
 
   // A figure in a sentence opens its evidence: what it measures, attacker, interval, chance, method, and its row. All of it
   // is read from the row that the figure links to; without script the link leads there.

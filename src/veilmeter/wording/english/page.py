@@ -125,7 +125,11 @@ NOTES = {
     "method": "Attackers, measures, what was assessed, how to repeat it, glossary.",
     "pseudonyms": "Names are pseudonyms made for this report. To find out who they are, run: veilmeter report RUN --show-ids",
     "choose": "Choose a person in the table to see them in every figure.",
-    "strip": "Choose a dot to see, and where recordings are included to hear, that person.",
+    "strip": "Choose a dot to see that person.",
+    "strip_sound": "Choose a dot to see that person and, where it has a ♪, to hear them.",
+    "before": "before",
+    "after": "after",
+    "named": "the strongest attacker named",
     "by_person": "What each channel discloses about each person, in bits, and how many of 100 recordings it links to them.",
     "not_measured": "This was not measured.",
     "settings": "Settings that were not the same in all runs.",
@@ -304,6 +308,14 @@ def strip_caption(people: int, exposed: Sequence[str], cut: bool, recognized: bo
     )
 
 
+def named_person(name: str, right: bool) -> str:
+    """
+    >>> named_person("P14", False)
+    'P14 (wrong)'
+    """
+    return f"{name} ({'right' if right else 'wrong'})"
+
+
 def guessing_dots(share: float) -> str:
     return f"about {share:.2g} of 100"
 
@@ -413,7 +425,7 @@ def people_left_out(number: int) -> str:
 
 
 def person_risk(risk: Estimate) -> str:
-    return f"highest risk {risk.format_value()} {risk.format_interval()}".strip()
+    return f"{of_hundred(risk)} of 100 recordings are linked to them"
 
 
 def channel_people_left_out(number: int) -> str:

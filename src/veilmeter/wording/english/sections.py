@@ -9,7 +9,7 @@ REFERENCES = {
     "Bäckström et al. 2025": "T. Bäckström, M. H. Vali, M. Nguyen, S. Rech. Privacy Disclosure of Similarity Rank in Speech and "
     "Language Processing. arXiv:2508.05250, 2025.",
     "Champion et al. 2021": "P. Champion, T. Thebaud, G. Le Lan, A. Larcher, D. Jouvet. On the invertibility of a voice privacy "
-    "system using embedding alignment. 2021.",
+    "system using embedding alignment. arXiv:2110.05431, 2021.",
     "Giomi et al. 2023": "M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnádi. A Unified Framework for Quantifying Privacy Risk in "
     "Synthetic Data. Proceedings on Privacy Enhancing Technologies, 2023.",
     "Gomez-Barrero et al. 2017": "M. Gomez-Barrero, J. Galbally, C. Rathgeb, C. Busch. General Framework to Evaluate Unlinkability "
@@ -26,7 +26,7 @@ REFERENCES = {
     "Rocher et al. 2025": "L. Rocher, J. M. Hendrickx, Y.-A. de Montjoye. A scaling law to model the effectiveness of "
     "identification techniques. Nature Communications, 2025.",
     "Stahl & Gamper 2025": "B. Stahl, H. Gamper. Distillation and Pruning for Scalable Self-Supervised Representation-Based "
-    "Speech Quality Assessment. 2025.",
+    "Speech Quality Assessment. ICASSP 2025.",
     "Tomashenko et al. 2022": "N. Tomashenko et al. The VoicePrivacy 2020 Challenge: Results and findings. Computer Speech & "
     "Language 74, 2022.",
     "Vauquier et al. 2025": "N. Vauquier, B. M. L. Srivastava, S. A. Hosseini, E. Vincent. Legally validated evaluation framework "
