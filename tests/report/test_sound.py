@@ -98,7 +98,7 @@ def test_a_release_that_was_made_here_is_found(place: Path, tmp_path: Path) -> N
     moved = shutil.copytree(place / "made", tmp_path / "moved")
     assert len(pairs_of(reported(moved))) == len(pairs)
     shutil.rmtree(moved / "release")
-    with pytest.raises(InputError, match="is not there any more"):
+    with pytest.raises(InputError, match="no longer exists"):
         write_report(moved, tmp_path / "gone.html", with_audio=True)
 
 

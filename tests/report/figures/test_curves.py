@@ -219,7 +219,8 @@ def system(**estimates: Estimate) -> Results:
 
 
 def test_systems_are_colored_alike_in_both_figures() -> None:
-    linked, scattered = system_figures({"zeta": system(), "alpha": system()})
+    risks, linked, scattered = system_figures({"zeta": system(), "alpha": system()})
+    assert risks.id == "risks"
     colors = layers(linked.spec)[-1]["encoding"]["color"]["scale"]
     points = next(layer for layer in scattered.spec["layer"] if layer["mark"].get("type") == "point")
     assert points["encoding"]["color"]["scale"] == colors
@@ -230,7 +231,11 @@ def test_privacy_stands_against_use_where_all_systems_have_it() -> None:
     figures = system_figures({name: system(quality=point) for name, point in use.items()})
     trade_off = next(figure for figure in figures if figure.id == "trade-off")
     assert "no other beats in both: a." in trade_off.caption
-    assert not any(f.id == "trade-off" for f in system_figures({"a": system(quality=use["a"]), "b": system()}))
+    # Without use in all of them, the risk alone leads.
+    alone = system_figures({"a": system(quality=use["a"]), "b": system()})
+    assert alone[0].id == "risks"
+    assert not any(figure.id == "trade-off" for figure in alone)
+    assert "limit_linked" in {parameter["name"] for parameter in alone[0].spec["params"]}
 
 
 def test_no_axis_goes_beyond_what_a_measure_can_be() -> None:

@@ -84,6 +84,8 @@ ATTACKS = {
 
 TITLES = {
     "decision": "Decision",
+    "question": "To decide:",
+    "sign": "Decide and sign",
     "pending": "Preliminary: not everything has been measured yet. This page is replaced when it has.",
     "annex": "Annex for the file",
     "annex_short": "Annex",
