@@ -14,7 +14,7 @@ from veilmeter.attacks.attacker import ANONYMIZER, ATTACKERS
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Reference
 from veilmeter.metrics.inference import residual
-from veilmeter.report.decision import Decision, anonymizer_words, not_tested, same_or_largest
+from veilmeter.report.decision import Decision, anonymizer_words, never_tested, not_tested, same_or_largest
 from veilmeter.report.recipients import RecipientRow, RecipientShare, RecipientTable, recipient_table
 from veilmeter.report.rows import THREE, CriterionRow, criterion_row, linking_of_all
 from veilmeter.results.model import AttackerResult, Criterion, Results
@@ -538,7 +538,7 @@ def _cross_references(file: File) -> tuple[Chapter, ...]:
         ),
         "means": cells[1],
         "repeat": day(file.entries.get("review_date") or FILL_IN),
-        "words": file.texts["intruder.words_not_tested"],
+        "words": file.texts["residual.not_tested"].format(reason=sentence(never_tested(file.results)[0], "lay")),
     }
     checklist = tuple(
         (file.texts[f"intruder.{name}"], found.get(name, FILL_IN), FILL_IN)

@@ -81,9 +81,10 @@ TEXTS = {
     "recipients.declared": "Recipients as the controller declares them. Whether somebody can be identified depends on who holds "
     "the data (CJEU, C-413/23 P, EDPS v SRB, 4 September 2025). A figure is how often the strongest attacker that the recipient "
     "could be succeeds in 100 attempts, with its 95 % interval.",
-    "recipients.assumed": "No recipient was declared. These are roles that guidance on anonymization names, each with what it "
-    "may be assumed to have; please replace them by the real recipients. A figure is how often the strongest attacker that the "
-    "recipient could be succeeds in 100 attempts, with its 95 % interval.",
+    "recipients.assumed": "No recipient was declared. Whether somebody can be identified depends on who holds the data (CJEU, "
+    "C-413/23 P, EDPS v SRB, 4 September 2025), so these are roles that guidance on anonymization names, each with what it may be "
+    "assumed to have; please replace them by the real recipients. A figure is how often the strongest attacker that the recipient "
+    "could be succeeds in 100 attempts, with its 95 % interval.",
     "recipients.route_": "Route (EDPB Guidelines 02/2026, a draft of 7 July 2026 for public consultation): not stated. The first "
     "row is the simplified route, which assumes the strongest attacker; the rows below it are the contextual route.",
     "recipients.route_simplified": "Simplified route (EDPB Guidelines 02/2026, a draft of 7 July 2026 for public consultation): "
@@ -196,7 +197,8 @@ TEXTS = {
     "the attack needs, and is missing where vectors or anonymized recordings were given. Machine: {machine}. Training a public "
     "voice recognizer or the anonymizer itself is not counted. Attacks get cheaper.",
     "attackers.margin": "Margin for better attackers: the strongest attacker of the published papers ({paper}) links {found} of "
-    "100 recordings, the strongest that was run here ({best}) {more}. What better methods added so far, later ones may add again.",
+    "100 recordings, the strongest that was run here ({best}) {more}. What better methods added so far, later ones may add again. "
+    "To see what attackers gained since an earlier assessment, compare the two runs.",
     "attackers.no_margin": "Margin for better attackers: no attacker that was run here links more than the strongest of the "
     "published papers ({paper}, {found} of 100 recordings). This does not bound what later attackers will find. To see what "
     "attackers gained since an earlier assessment, compare the two runs.",
@@ -250,7 +252,6 @@ TEXTS = {
     "intruder.recordings": "Which recordings of the people are public (talks, videos, voice messages)?",
     "intruder.anonymizer": "Is the anonymizer public, or can it be bought?",
     "intruder.words": "Could what is said, or who is mentioned, identify people to those who know them?",
-    "intruder.words_not_tested": "The spoken words and background sounds were not tested.",
     "intruder.attempts": "Which attempts were made, and with which outcome?",
     "intruder.independent": "Were further attempts made by somebody who did not prepare the release?",
     "intruder.repeat": "When is the test repeated?",

@@ -254,7 +254,7 @@ WORDS.say("release_not_linked", "Too few people have several released recordings
 @WORDS.words("release_linked")
 def _release_linked(passed: bool, recognized: bool, own_voices: bool, share: float) -> str:
     if recognized:
-        return "Released recordings of one person are linked to each other, which the level of the risk allows for already."
+        return "Released recordings of one person are linked to each other, which the level of risk already takes into account."
     if own_voices:
         return (
             "No attacker links released recordings to original ones, but released recordings of one person are linked to "

@@ -191,7 +191,7 @@ WORDS.say(
 )
 WORDS.say(
     "lawyer_contents",
-    "Do the spoken words, background sounds or metadata identify people? Only voices were measured.",
+    "Do the spoken words, background sounds or metadata identify people? Nobody looked for names or facts in them.",
 )
 WORDS.say("lawyer_other_data", "Does other data that is or will become available make recognition easier?")
 WORDS.say(

@@ -117,10 +117,11 @@ TEXTS = {
     "dépend de qui détient les données (CJUE, 4 septembre 2025, C-413/23 P, Contrôleur européen de la protection des données c/ "
     "Conseil de résolution unique). Chaque chiffre indique combien de tentatives sur 100 réussissent à l'attaquant le plus fort "
     "que le destinataire pourrait être, avec son intervalle à 95 %.",
-    "recipients.assumed": "Aucun destinataire n'a été déclaré. Voici les rôles cités par les recommandations sur l'anonymisation, "
-    "chacun avec ce dont on peut supposer qu'il dispose ; veuillez les remplacer par les destinataires réels. Chaque chiffre "
-    "indique combien de tentatives sur 100 réussissent à l'attaquant le plus fort que le destinataire pourrait être, avec son "
-    "intervalle à 95 %.",
+    "recipients.assumed": "Aucun destinataire n'a été déclaré. Or le caractère identifiable d'une personne dépend de qui détient "
+    "les données (CJUE, 4 septembre 2025, C-413/23 P, Contrôleur européen de la protection des données c/ Conseil de résolution "
+    "unique). Voici donc les rôles cités par les recommandations sur l'anonymisation, chacun avec ce dont on peut supposer qu'il "
+    "dispose ; veuillez les remplacer par les destinataires réels. Chaque chiffre indique combien de tentatives sur 100 "
+    "réussissent à l'attaquant le plus fort que le destinataire pourrait être, avec son intervalle à 95 %.",
     "recipients.route_": "Approche (lignes directrices 02/2026 du Comité européen de la protection des données, projet du 7 "
     "juillet 2026 soumis à consultation publique) : non indiquée. La première ligne correspond à l'approche simplifiée, qui "
     "suppose l'attaquant le plus fort ; les lignes suivantes correspondent à l'approche contextuelle.",
@@ -244,7 +245,8 @@ TEXTS = {
     "l'anonymiseur lui-même n'est pas compté. Les attaques deviennent moins coûteuses avec le temps.",
     "attackers.margin": "Marge pour de meilleurs attaquants : le plus fort des attaquants publiés ({paper}) relie {found} "
     "enregistrements sur 100, le plus fort simulé ici ({best}) en relie {more}. Ce que de meilleures méthodes ont apporté "
-    "jusqu'ici, de futures méthodes peuvent l'apporter encore.",
+    "jusqu'ici, de futures méthodes peuvent l'apporter encore. Pour voir ce que les attaquants ont gagné depuis une évaluation "
+    "antérieure, comparez les deux évaluations.",
     "attackers.no_margin": "Marge pour de meilleurs attaquants : aucun attaquant simulé ici ne relie plus que le plus fort des "
     "attaquants publiés ({paper}, {found} enregistrements sur 100). Cela ne borne pas ce que trouveront de futurs attaquants. "
     "Pour voir ce que les attaquants ont gagné depuis une évaluation antérieure, comparez les deux évaluations.",
@@ -302,7 +304,6 @@ TEXTS = {
     "intruder.recordings": "Quels enregistrements des personnes sont publics (exposés, vidéos, messages vocaux) ?",
     "intruder.anonymizer": "L'anonymiseur est-il public, ou peut-on se le procurer ?",
     "intruder.words": "Ce qui est dit, ou les personnes mentionnées, permettrait-il à des proches de reconnaître quelqu'un ?",
-    "intruder.words_not_tested": "Les mots prononcés et les bruits de fond n'ont pas été testés.",
     "intruder.attempts": "Quelles tentatives ont été faites, et avec quels résultats ?",
     "intruder.independent": "D'autres tentatives ont-elles été faites par quelqu'un qui n'a pas préparé la diffusion ?",
     "intruder.repeat": "Quand le test est-il répété ?",

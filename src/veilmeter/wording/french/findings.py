@@ -44,8 +44,8 @@ _SAY = {
     "lawyer_recipients": "Qui pourrait réellement obtenir la parole, et que sait-il d'autre (RGPD, considérant 26 : moyens "
     "raisonnablement susceptibles d'être utilisés) ? Les attaquants sont définis ici par ce qu'ils ont ; savoir lesquels existent est une "
     "question de fait.",
-    "lawyer_contents": "Les mots prononcés, les bruits de fond ou les métadonnées identifient-ils des personnes ? Seules les voix ont été "
-    "mesurées.",
+    "lawyer_contents": "Les mots prononcés, les bruits de fond ou les métadonnées identifient-ils des personnes ? Personne n'y a cherché "
+    "de noms ni de faits.",
     "lawyer_other_data": "D'autres données, disponibles ou qui le deviendront, facilitent-elles la reconnaissance ?",
     "lawyer_acceptance": "Quel risque résiduel est acceptable pour cette finalité, ces destinataires et ces garanties, et qui en décide ?",
     # --- répartition
