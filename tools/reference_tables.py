@@ -126,10 +126,10 @@ def with_tables(name: str, text: str) -> str:
     """The text of a page with its tables as they are declared now."""
     for title, (page, make) in TABLES.items():
         if page == name:
-            place = re.compile(rf"(<!-- table: {title} -->\n).*?(<!-- end -->)", re.DOTALL)
-            assert place.search(text), f"{name} has no place for the table {title!r}"
-            made = make()
-            text = place.sub(lambda found, made=made: f"{found[1]}\n{made}\n{found[2]}", text)
+            begin, end = f"<!-- table: {title} -->\n", "<!-- end -->"
+            before, marker, rest = text.partition(begin)
+            assert marker, f"{name} has no place for the table {title!r}"
+            text = f"{before}{begin}\n{make()}\n{end}{rest.partition(end)[2]}"
     return text
 
 
