@@ -199,3 +199,13 @@ def test_what_was_chosen_for_an_attacker_is_said_in_words() -> None:
         runs_with({"informed": {"backend": "plda", "lda": None}}, {"informed": {}, "ignorant": {}})
     ).values()
     assert [_text_of(value) for value in values] == ["informed: backend plda", "informed, ignorant"]
+
+
+def test_the_summary_compares_like_with_like() -> None:
+    """The worst case may be that of a group; what holds for everybody comes first."""
+    results = sample()
+    worst = replace(results.criteria["linking"], group={"gender": "f"})
+    grouped = replace(results, criteria={**results.criteria, "linking": worst})
+    for told, expected in ((results, 1), (grouped, 2)):
+        (first, *_) = compare([told, told], resamples=10).summary
+        assert [finding.code for finding in first].count("linking") == expected

@@ -17,8 +17,8 @@ from veilmeter.metrics.inference import residual
 from veilmeter.report.decision import Decision, anonymizer_words, never_tested, not_tested, same_or_largest
 from veilmeter.report.recipients import RecipientRow, RecipientShare, RecipientTable, recipient_table
 from veilmeter.report.rows import THREE, CriterionRow, criterion_row, linking_of_all
+from veilmeter.results.criteria import individual_of
 from veilmeter.results.model import AttackerResult, Criterion, Results
-from veilmeter.results.people import worst_person
 from veilmeter.results.verdict import LAWYER
 from veilmeter.wording import annex_texts, attacker_words, fill, sentence, sentences
 from veilmeter.wording.catalog import shown
@@ -272,7 +272,7 @@ def likelihood_rows(file: File) -> tuple[tuple[str, ...], ...]:
 
 def _likelihood_words(file: File, row: CriterionRow) -> str:
     """A level and what it rests on; of linking also the person who is found most often, since one is enough."""
-    individual = worst_person(file.results) if row.name == "linking" and row.measured else None
+    individual = individual_of(file.results) if row.name == "linking" and row.measured else None
     person = "" if individual is None else sentence(individual, "annex")
     return f"{_level(file, row)}. {row.text} {person}".strip()
 
@@ -314,7 +314,7 @@ def attack_rows(results: Results) -> list[CriterionRow]:
 def _individuals(file: File) -> list[Chapter]:
     """Linking for everybody, within each group, and for the person who is found most often: a mean hides them."""
     results, linking = file.results, linking_of_all(file.results)
-    individual = worst_person(results)
+    individual = individual_of(results)
     if linking is None:
         return []
     point, length = linking.estimate, linking.estimate.at.get("length", 1)

@@ -15,9 +15,9 @@ from veilmeter.attacks.attacker import ANONYMIZER, ATTACKERS, RELEASE_PSEUDONYMS
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Level
 from veilmeter.report.release import Release, release_of
-from veilmeter.results.criteria import criteria, within_groups_of
+from veilmeter.results.criteria import criteria, individual_of, within_groups_of
 from veilmeter.results.model import AttackerResult, Criterion, Results
-from veilmeter.results.people import people, worst_person
+from veilmeter.results.people import people
 from veilmeter.results.trust import RELEASE
 
 Values = Mapping[str, str | int]
@@ -132,7 +132,7 @@ def _row(results: Results, recipient: Recipient, *, is_declared: bool) -> Recipi
         _linking(release, found.get("linking")),
         _share(found.get("singling_out")),
         _share(results.criteria.get("inference")) if knows_output else None,
-        worst_person(seen),
+        individual_of(seen),
         tuple(_contradictions(results, recipient, release, run)) if is_declared else (),
     )
 

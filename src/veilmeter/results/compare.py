@@ -21,11 +21,10 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates, frame, html_table
 from veilmeter.core.findings import Finding, Reference
 from veilmeter.metrics.measure import is_headline, label_of
-from veilmeter.results.criteria import strongest, within_groups_of
+from veilmeter.results.criteria import individual_of, strongest, worst_cases
 from veilmeter.results.differences import PairedTrials, difference_of, links_by_point, pair_trials, sure_by_holm
 from veilmeter.results.eer_methods import with_eer_method
 from veilmeter.results.model import AttackerResult, Part, Results
-from veilmeter.results.people import worst_person
 from veilmeter.results.run_folder import RunLike, open_run
 from veilmeter.wording.catalog import shown
 
@@ -488,11 +487,9 @@ def _summary(
     for run in runs:
         level = Finding.of("run_level", run=run.reference, level=run.results.verdict.level)
         criterion = run.results.criteria.get("linking")
-        told = (
-            None if criterion is None else criterion.finding,
-            worst_person(run.results, among=within_groups_of(run.results)),
-        )
-        yield (level, *(finding for finding in told if finding is not None))
+        cases = () if criterion is None else worst_cases(run.results, criterion)
+        individual = individual_of(run.results)
+        yield (level, *cases, *(() if individual is None else (individual,)))
     for number, run in enumerate(runs[1:]):
         points = [points[number] for points in differences.values()]
         sure = [point for point in points if point.extra["sure"]]

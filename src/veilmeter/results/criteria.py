@@ -33,7 +33,7 @@ from veilmeter.results.levels import (
     with_probability,
 )
 from veilmeter.results.model import Criterion, People, Results
-from veilmeter.results.people import chance_explains, is_often_linked
+from veilmeter.results.people import chance_explains, is_often_linked, worst_person
 
 D_ECE_MAX = 1 / math.log(4)  # bits: section 2 of the methods
 HIGH_D_ECE = 0.25  # of that
@@ -544,6 +544,21 @@ def _left_within(attribute: str, whole: Case, tested: Sequence[Case]) -> float:
         return 0.0
     mean = _pool(parts)
     return (mean.value - (mean.null or 0.0)) / max(whole.estimate.value - chance_of(whole.estimate), 1e-9)
+
+
+def worst_cases(results: Results, worst: Criterion) -> Iterator[Finding]:
+    """Of linking first what holds for everybody, then the worst case, where it is that of a group or a smaller set."""
+    everybody = strongest(results) if worst.name == "linking" and worst.level != "unknown" else None
+    same_people = everybody is None or worst.estimate.at.get("speakers") == everybody.estimate.at.get("speakers")
+    if everybody is not None and (worst.group or not same_people):
+        yield tell_linking(results, everybody, worst.level)
+    yield worst.finding
+
+
+def individual_of(results: Results) -> Finding | None:
+    """The person found most often, who is told of beside every mean. Where people of a group are alike, chance finds
+    them among their own."""
+    return worst_person(results, among=within_groups_of(results))
 
 
 def within_groups_of(results: Results) -> int | None:

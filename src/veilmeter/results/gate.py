@@ -16,6 +16,7 @@ from veilmeter.core.findings import PASSING_LEVELS, Finding, Level, Reference, g
 from veilmeter.core.options import refuse_unknown
 from veilmeter.metrics.measure import better_direction
 from veilmeter.results.compare import ComparedFigure, Comparison, compare
+from veilmeter.results.criteria import individual_of
 from veilmeter.results.eer_methods import with_eer_method
 from veilmeter.results.levels import ORDER
 from veilmeter.results.limits import (
@@ -29,7 +30,6 @@ from veilmeter.results.limits import (
     read_limits,
 )
 from veilmeter.results.model import AttackerResult, Part, Results
-from veilmeter.results.people import worst_person
 from veilmeter.results.run_folder import RunLike, open_run
 from veilmeter.results.trust import Doubt, doubt, doubting_checks, doubts, open_questions
 from veilmeter.wording import sentence, sentences, text
@@ -299,7 +299,7 @@ def check_gate(
         ),
         max_level=max_level,
         baseline=baseline,
-        individual=worst_person(results),
+        individual=individual_of(results),
     )
 
 

@@ -9,14 +9,14 @@ from veilmeter.attacks.attacker import BASELINE
 from veilmeter.core.findings import Finding, Level, Reference
 from veilmeter.results.criteria import (
     criteria,
+    individual_of,
     kept_attribute,
-    strongest,
-    tell_linking,
     within_groups_of,
+    worst_cases,
 )
 from veilmeter.results.levels import SEVERITY, worst_level
 from veilmeter.results.model import Criterion, Part, Results, Verdict
-from veilmeter.results.people import Traits, people, people_beside, worst_person
+from veilmeter.results.people import Traits, people, people_beside
 from veilmeter.results.trust import (
     OWN_RUNS,
     RELEASE,
@@ -80,10 +80,10 @@ def _headline(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]
     else:
         worst = next((criterion for criterion in risks if criterion.level == level), risks[0])
     if worst is not None:
-        yield from _worst_case(results, worst)
+        yield from worst_cases(results, worst)
     if worst is not None and worst.details.get(WITHIN_RELEASE):
         yield from (check.finding for check in results.checks if check.name == RELEASE)
-    individual = worst_person(results, among=within_groups_of(results))
+    individual = individual_of(results)
     if individual is not None and worst is not None:
         yield individual
     kept = kept_attribute(results)
@@ -99,15 +99,6 @@ def _more_may_be_kept(results: Results) -> bool:
     """Whether attackers who find only an attribute may have missed the rest: their run is of something else, or the
     release links every person's recordings."""
     return any(check.failed for check in results.checks if check.name == OWN_RUNS) or _pseudonyms(results)
-
-
-def _worst_case(results: Results, worst: Criterion) -> Iterator[Finding]:
-    """Of linking first what holds for everybody, then the worst case, where it is that of a group or a smaller set."""
-    everybody = strongest(results) if worst.name == "linking" and worst.level != "unknown" else None
-    same_people = everybody is None or worst.estimate.at.get("speakers") == everybody.estimate.at.get("speakers")
-    if everybody is not None and (worst.group or not same_people):
-        yield tell_linking(results, everybody, worst.level)
-    yield worst.finding
 
 
 def _remarks(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]:
