@@ -106,7 +106,7 @@ def json_type(hint: Any) -> str:
         return "object" if inner == "any" else f"object of {inner}"
     if origin is not None and issubclass(origin, Sequence):
         return f"list of {json_type(given[0])}"
-    name = hint.__name__
+    name: str = hint.__name__
     if hint in TYPES:
         return f"[{name}](#{name.lower()})"
     return {"Estimate": "[estimate](#an-estimate)", "Estimates": "[estimates](#an-estimate)",
