@@ -204,3 +204,18 @@ def test_vectors_that_the_cache_has_are_not_expected(speech: Path) -> None:
     about = next((speech / "cache").rglob("embeddings.json"))
     about.write_text(json.dumps({"utterances": 5, "left_out": 1}))
     assert any(entry.stage is Stage.READING for entry in expected_work(settings, sources, {}, None))
+
+
+def test_utility_is_expected_to_end_with_its_budget_or_its_recordings() -> None:
+    from veilmeter.assessment.utility import UtilitySettings, utility_cost
+
+    hour = 2 * 3600.0  # of both sides
+    assert utility_cost(360, hour, UtilitySettings(budget=60.0)) == pytest.approx(60.0)
+    assert utility_cost(0, 0.0, UtilitySettings()) == 0.0
+    few = utility_cost(2, 20.0, UtilitySettings(budget=60.0))
+    assert 0 < few < 10
+    fixed = [utility_cost(360, hour, UtilitySettings(recordings=count, rated=0)) for count in (10, 20, 360, 1000)]
+    assert fixed[1] == pytest.approx(2 * fixed[0])
+    assert fixed[3] == fixed[2]  # no more than there are
+    rated = utility_cost(360, hour, UtilitySettings(recordings=10, rated=10))
+    assert rated > utility_cost(360, hour, UtilitySettings(recordings=10)) > fixed[0]
