@@ -196,9 +196,9 @@ def card_text(model: VoiceModel) -> str:
             "|---|---|",
             *(f"| {name} | {str(value).replace('|', '/')} |" for name, value in rows),
             "",
-            "What it is for: a baseline to compare voice anonymizers with, and a safeguard to try measures on. It",
-            "hides who speaks from an attacker who does not adapt, and much less from one who does; measure before",
-            "you rely on it. The speech it makes sounds like a vocoder.",
+            "Its purpose is to be a baseline for voice anonymizers, and an example to try measures on. It hides the",
+            "speaker from an attacker who does not adapt, and much less from one who does. Measure before you rely",
+            "on it. Its output sounds like a vocoder.",
             "",
         ]
     )
