@@ -97,9 +97,9 @@ def test_a_hanging_program_is_ended_with_its_children(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     text = f"child = os.fork(); open({str(pids)!r}, 'a').write(str(os.getpid()) + ' '); time.sleep(60)"
     started = time.monotonic()
-    with pytest.raises(InputError, match=r"still running after 1\.5 s"):
-        run(Command(program(tmp_path, text) + " {input} {output}", timeout=1.5))
-    assert time.monotonic() - started < 20
+    with pytest.raises(InputError, match="still running after 6 s"):
+        run(Command(program(tmp_path, text) + " {input} {output}", timeout=6))
+    assert time.monotonic() - started < 50
     time.sleep(0.2)
     numbers = [int(one) for one in pids.read_text().split()]
     assert numbers
@@ -299,7 +299,7 @@ def test_children_in_sessions_of_their_own_are_ended_too(tmp_path: Path) -> None
     run(Command(program(tmp_path, text) + " {input} {output}"))
     assert not _runs(int(pids.read_text()))
     with pytest.raises(InputError, match="still running"):
-        run(Command(program(tmp_path, text + "\ntime.sleep(60)") + " {input} {output}", timeout=1.5))
+        run(Command(program(tmp_path, text + "\ntime.sleep(60)") + " {input} {output}", timeout=6))
     assert not _runs(int(pids.read_text()))
 
 

@@ -50,7 +50,7 @@ def lines(path: Path) -> int:
 
 
 def wait_for(path: Path, count: int, process: subprocess.Popen[str]) -> None:
-    limit = time.monotonic() + 90
+    limit = time.monotonic() + 240
     while lines(path) < count:
         if process.poll() is not None or time.monotonic() > limit:
             raise AssertionError(process.communicate(timeout=10))
@@ -72,7 +72,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(
     first = start(*options("out", 0.25), "--jobs", 2)
     wait_for(journal, 3, first)
     first.send_signal(how)
-    _, errors = first.communicate(timeout=60)
+    _, errors = first.communicate(timeout=240)
     if how is signal.SIGTERM:
         assert first.returncode == 130
         assert "what was done is kept" in errors
@@ -89,14 +89,14 @@ def test_a_run_that_was_killed_goes_on_where_it_was(
     calls = len(log.read_text())
 
     second = start(*options("out", 0.25), "--jobs", 1)
-    _, errors = second.communicate(timeout=90)
+    _, errors = second.communicate(timeout=240)
     assert second.returncode == 0, errors
     assert len(log.read_text()) - calls == 12 - len(done)
     for name, was in before.items():
         assert ((tmp_path / "out" / name).stat().st_ino, (tmp_path / "out" / name).stat().st_mtime_ns) == was
     log.unlink()
     undisturbed = start(*options("whole", 0.25), "--jobs", 2)
-    undisturbed.communicate(timeout=90)
+    undisturbed.communicate(timeout=240)
     assert sha256(tmp_path / "out") == sha256(tmp_path / "whole")
     assert (tmp_path / "out.manifest.jsonl").read_bytes() == (tmp_path / "whole.manifest.jsonl").read_bytes()
     assert not journal.exists()
@@ -112,11 +112,11 @@ def test_a_second_run_into_the_same_folder_is_told_so(
     first = start(*slow)
     wait_for(tmp_path / "out.manifest.jsonl.part", 1, first)
     second = start(*slow)
-    _, errors = second.communicate(timeout=60)
+    _, errors = second.communicate(timeout=240)
     assert second.returncode == 2
     assert "another run is writing" in errors
     first.kill()
-    first.communicate(timeout=60)
+    first.communicate(timeout=240)
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -169,7 +169,7 @@ def test_silent_and_killed_workers_and_a_scheduler_that_is_gone(
     workers = [worker(start, address) for _ in range(2)]
     cluster = Cluster(address)
     try:
-        cluster._client.wait_for_workers(2, timeout=60)
+        cluster._client.wait_for_workers(2, timeout=200)
         results = cluster.run(slowly, range(12))
         done = dict([next(results)])
         workers[0].send_signal(signal.SIGSTOP)  # the other one gets its tasks
@@ -208,7 +208,7 @@ def test_the_only_worker_falls_silent(
     only = worker(start, address)
     cluster = Cluster(address)
     try:
-        cluster._client.wait_for_workers(1, timeout=60)
+        cluster._client.wait_for_workers(1, timeout=200)
         results = cluster.run(slowly, range(6))
         done = dict([next(results)])
         only.send_signal(signal.SIGSTOP)
@@ -240,9 +240,9 @@ def test_a_worker_falls_silent_with_a_finished_result(
 
     monkeypatch.setattr(cluster, "_fetch", stop_whoever_has_it)
     try:
-        cluster._client.wait_for_workers(2, timeout=60)
+        cluster._client.wait_for_workers(2, timeout=200)
         began = time.monotonic()
         assert dict(cluster.run(slowly, range(4))) == {number: number * number for number in range(4)}
-        assert time.monotonic() - began < 60
+        assert time.monotonic() - began < 240  # ten minutes before
     finally:
         cluster.close()

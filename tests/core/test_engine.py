@@ -228,14 +228,14 @@ def test_workers_leave_when_the_main_process_is_killed(tmp_path: Path) -> None:
         "from veilmeter.core.engine import Pool\n"
         "def work(folder):\n"
         "    open(os.path.join(folder, str(os.getpid())), 'w').close()\n"
-        "    time.sleep(60)\n"
+        "    time.sleep(900)\n"
         "if __name__ == '__main__':\n"
         "    list(Pool(2).run(work, [sys.argv[1]] * 2))\n"
     )
     folder = tmp_path / "pids"
     folder.mkdir()
     main = subprocess.Popen([sys.executable, str(program), str(folder)])
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while len(list(folder.iterdir())) < 2 and time.monotonic() < deadline:
         time.sleep(0.1)
     pids = [int(path.name) for path in folder.iterdir()]

@@ -21,7 +21,7 @@ class Finalized:
         sum(range(1000))
 def work(folder):
     Finalized()
-    time.sleep(20)
+    time.sleep(150)
 """
 CALLBACK = """
 import os, signal, time
@@ -36,7 +36,7 @@ class Sink(audio._Sink):
         return super().write(data)
 def blocks():
     yield np.zeros(1000)
-    time.sleep(20)
+    time.sleep(150)
 def work(folder):
     audio._Sink = Sink
     audio.write_blocks(folder + "/sound.flac", blocks())
@@ -56,7 +56,7 @@ class Loader:
     exec_module.__code__ = exec_module.__code__.replace(co_qualname=ExtensionFileLoader.exec_module.__qualname__)
 def work(folder):
     Loader().exec_module()
-    time.sleep(20)
+    time.sleep(150)
 """
 ALONE = """
 import signal, sys, time
@@ -68,7 +68,7 @@ try:
     work(sys.argv[1])
 except KeyboardInterrupt:
     print("stopped", flush=True)
-assert time.monotonic() - begun < 15
+assert time.monotonic() - begun < 100
 """
 POOLED = """
 import sys
@@ -94,7 +94,7 @@ def test_where_an_exception_would_be_lost(place: str, where: str, tmp_path: Path
     (tmp_path / "program.py").write_text(ALONE if where == "alone" else POOLED)
     (tmp_path / "out").mkdir()
     done = subprocess.run(
-        [sys.executable, tmp_path / "program.py", tmp_path / "out"], capture_output=True, text=True, timeout=120
+        [sys.executable, tmp_path / "program.py", tmp_path / "out"], capture_output=True, text=True, timeout=200
     )
     assert done.stderr == ""
     assert done.stdout == ("stopped\n" if where == "alone" else "left with 143\n")
@@ -112,7 +112,7 @@ from veilmeter.core.engine import Pool
 def work(item):
     if item == 0:
         raise ValueError("the first item ends the run")
-    time.sleep(20)
+    time.sleep(150)
 if __name__ == "__main__":
     pool = Pool(3)
     try:
@@ -138,7 +138,7 @@ def test_a_run_that_ends_while_workers_start_prints_no_traceback(moment: float |
     if moment is not None:
         time.sleep(moment)
         os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     # Ctrl-C before the program's own `try` is Python's to report; a worker must never report anything.
     assert "SpawnProcess" not in err
     assert "spawn_main" not in err
@@ -151,7 +151,7 @@ from veilmeter.cli import main as command
 def app(prog_name):
     try:
         print("begun", flush=True)
-        time.sleep(20)
+        time.sleep(150)
     except KeyboardInterrupt:
         raise SystemExit(130)  # as typer does
 command.app = app
@@ -169,16 +169,16 @@ def test_a_closed_terminal_and_quit_stop_as_ctrl_c_does(how: str) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
     process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert errors.startswith("stopped; what was done is kept")
 
 
 def test_nohup_is_respected() -> None:
-    code = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + WAITING.replace("20", "2")
+    code = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + WAITING.replace("150", "2")
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGHUP)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")

@@ -63,7 +63,7 @@ def test_killed_or_stopped_it_goes_on_where_it_was(
     process = background(*assessment(out, "--jobs", jobs))
     wait_for_stages(out, 1, process)
     process.send_signal(how)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=240)
     if how is signal.SIGTERM:
         assert process.returncode == 130
         assert "what was done is kept" in err

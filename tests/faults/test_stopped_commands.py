@@ -52,7 +52,7 @@ def test_transcribe_leaves_nothing_partial_after_going_on(
     signal.signal(how, before_us)
     wait_for(lambda: len(log.read_text()) >= before + 3, process)
     process.send_signal(how)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=240)
     assert process.returncode == 130
     assert "Traceback" not in err
     assert not (tmp_path / "out" / "text").exists()
@@ -76,7 +76,7 @@ def test_report_after_a_kill_is_that_of_an_undisturbed_run(
         process = background("report", whole_run, "--out", pages[1])
         time.sleep(pause)
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=240)
     code, _, err = command("report", whole_run, "--out", pages[1])
     assert code == 0, err
     assert [path.name for path in pages[1].parent.iterdir()] == ["report.html"]

@@ -45,9 +45,15 @@ def limited(gigabytes: float, *arguments: object) -> subprocess.CompletedProcess
     size = int(gigabytes * 2**30)
     return subprocess.run(
         [sys.executable, "-m", "veilmeter.cli.main", *map(str, arguments)],
-        capture_output=True, text=True, timeout=120, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True, text=True, timeout=400, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)),
     )  # fmt: skip
+
+
+def children_seconds() -> float:
+    """The processor's time of all commands that ended; that of the clock depends on what else runs here."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @pytest.mark.slow
@@ -63,10 +69,10 @@ def test_ten_hours_of_flac_among_good_recordings(tmp_path: Path, speechlike: Mak
     assert soundfile.info(bomb).duration == 36000
     assert bomb.stat().st_size < 3_000_000
     soundfile.write(corpus / "good.wav", speechlike(1.0, 1), 16000)
-    started = time.monotonic()
+    started = children_seconds()
     done = limited(3, "anonymize", tmp_path / "corpus", tmp_path / "out", "--jobs", 1, "--quiet", "--json")
     assert done.returncode == 3, done.stderr
-    assert time.monotonic() - started < 60
+    assert children_seconds() - started < 60
     problems = json.loads(done.stdout)["anonymized"]["problems"]
     assert [problem["kind"] for problem in problems] == ["too-long"]
     assert sorted(file.name for file in (tmp_path / "out").rglob("*.flac")) == ["good.flac"]
@@ -146,10 +152,10 @@ def test_no_code_reads_pickles() -> None:
 def test_toml_that_nests_or_never_ends(tmp_path: Path, text: str) -> None:
     file = tmp_path / "run.toml"
     file.write_bytes(text.encode("latin-1"))
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(VeilmeterError):
         make_settings(read_settings(file), where=file)
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize("text", ["[" * 50_000, "a: " * 30_000, "a: &a [b]\njobqueue: *a", "!!python/object/apply:os.x",
@@ -246,12 +252,12 @@ def test_scores_that_unpack_to_gigabytes(tmp_path: Path) -> None:
     with gzip.open(bomb, "wb", 9) as out:
         for _ in range(100):
             out.write(b"a" * (1 << 22))
-    started = time.monotonic()
+    started = children_seconds()
     for arguments in (["measure", bomb], ["measure", bomb, "--stream"], ["check", bomb]):
         done = limited(2, *arguments)
         assert done.returncode in (1, 2), done.stderr
         assert ("times as large" in done.stderr) == (arguments[0] == "measure")
-    assert time.monotonic() - started < 60
+    assert children_seconds() - started < 60
 
 
 # Found by fuzzing: a few bits of a sound HDF5 file changed, and the library goes round for ever.

@@ -197,7 +197,7 @@ def test_two_hours_of_flac_in_a_small_file_cost_neither_time_nor_memory(tmp_path
         for _ in range(20):
             out.write(np.zeros(16000 * 360, np.int16))
     assert path.stat().st_size < 1_000_000
-    started = time.monotonic()
+    started = time.process_time()
     tracemalloc.start()
     with pytest.raises(AudioError) as caught:
         read_audio(path, max_seconds=60)
@@ -205,7 +205,7 @@ def test_two_hours_of_flac_in_a_small_file_cost_neither_time_nor_memory(tmp_path
     tracemalloc.stop()
     assert caught.value.kind == "too-long"
     assert peak < 50_000_000
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("stretch", [Stretch(), Stretch(10.0), Stretch(5.0, 80.0, 0)])
