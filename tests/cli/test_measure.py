@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -342,3 +344,29 @@ def test_standard_input_and_named_columns(files: tuple[Path, Path]) -> None:
     named = [*command, "--columns", "-,score,enroll,test", "--json"]
     done = subprocess.run(named, input=turned, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["estimates"]["eer"]["n"]["targets"] == 24
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom"])
+def test_standard_input_without_end_is_refused(device: str, tmp_path: Path) -> None:
+    """It would fill the disk."""
+    with open(device, "rb") as given:
+        done = subprocess.run(
+            [sys.executable, "-m", "veilmeter.cli.main", "measure", "-"], stdin=given, capture_output=True, text=True,
+            timeout=200, env={**os.environ, "TMPDIR": str(tmp_path)},
+        )  # fmt: skip
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "standard input is not a score file" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_standard_input_that_is_closed_or_too_large(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from veilmeter.cli import measure
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for stream, message in ((None, "no standard input"), (io.TextIOWrapper(io.BytesIO(b"a b 1\n")), "does not fit")):
+        measure._kept_input.cache_clear()
+        monkeypatch.setattr(measure, "SPARED_DISK", 1 << 60)
+        monkeypatch.setattr(sys, "stdin", stream)
+        with pytest.raises(InputError, match=message):
+            measure._kept_input(Path("-"))
+    measure._kept_input.cache_clear()

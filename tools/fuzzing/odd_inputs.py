@@ -1,21 +1,21 @@
 """Odd inputs for whole commands: special files where a file is meant, and values beyond every limit.
 
 Each command may do its work, refuse the input (exit code 2) or leave it out (3); a gate may say no (1). Anything else
-is a finding: our own mistake (70), a signal, a traceback, files left behind, more than `SECONDS` of the processor's
-time, or a command that waits without working.
+is a finding: our own mistake (70), a signal, a traceback, files or processes left behind, more than `SECONDS` of the
+processor's time or `MEGABYTES` of memory, or a command that waits without working.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import resource
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,12 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tools.fuzzing import odd_code, odd_features
 
 SECONDS = 60  # of the processor
 PATIENCE = 15  # looks, one per second, at a command that does nothing
 GOOD = ("0", "1", "2", "3")
 DIGITS = "9" * 5000
-_MEMORY = 12 << 30  # of address space, so that a finding does not end the machine's other work
+MEGABYTES = 3000  # of memory, so that a finding does not end the machine's other work
 
 
 def _fifo(path: Path) -> None:
@@ -66,6 +67,8 @@ SPECIAL: dict[str, Callable[[Path], object]] = {
     "random": lambda path: path.write_bytes(np.random.default_rng(0).bytes(5000)),
 }
 """Things that may lie where a file is meant."""
+
+_HARDEST = ("fifo", "zero", "loop", "sparse", "random")  # for files that fewer people have
 
 # By the file that is replaced: the command that reads it. Folders that don't matter are copied as they are.
 FILES: dict[str, str] = {
@@ -295,6 +298,7 @@ def make_base(folder: Path) -> None:
     (folder / "kaldi/utt2spk").write_text("s0-a s0\ns1-a s1\ns1-b s1\n")
     (folder / "kaldi/segments").write_text("s0-a r0 0.0 0.8\ns1-a r1 0.0 0.7\ns1-b r1 0.1 0.9\n")
     (folder / "own.py").write_text("def embed(samples):\n    return samples[:8]\n")
+    odd_features.make_features(folder)
     assess = "assess --original o.npz --anonymized a.npz --out run --speakers 4 --jobs 1"
     maps = "invert --clear-train o.npz --anonymized-train a.npz --clear-trials o.npz --anonymized-trials a.npz"
     for command in (assess, maps + " --save-map map.npz"):
@@ -302,41 +306,59 @@ def make_base(folder: Path) -> None:
             raise RuntimeError(f"{command}: exit code {code}")
 
 
-def _start(words: list[str], folder: Path, output: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "veilmeter.cli.main", *words], cwd=folder, stdin=subprocess.DEVNULL,
-        stdout=output, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
-        env={**os.environ, "VEILMETER_CACHE": str(folder.parent / "cache"), "COLUMNS": "100"},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY)),
-    )  # fmt: skip
+def _start(words: list[str], folder: Path, output: Any, given: str = os.devnull) -> subprocess.Popen[str]:
+    temporary = folder.parent / "temporary"
+    temporary.mkdir(exist_ok=True)
+    with open(folder / given, "rb") as standard_input:
+        return subprocess.Popen(
+            [sys.executable, "-m", "veilmeter.cli.main", *words], cwd=folder, stdin=standard_input,
+            stdout=output, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+            env={**os.environ, "VEILMETER_CACHE": str(folder.parent / "cache"), "COLUMNS": "100",
+                 "TMPDIR": str(temporary)},
+        )  # fmt: skip
 
 
-def _seconds(session: int) -> float:
-    """The processor's time of all processes of a session, those that have ended included."""
-    ticks = 0
+def _session(session: int) -> tuple[int, float, float, bool]:
+    """Of a session: the processes, their processor's time with that of those that have ended, megabytes, and whether
+    one wants to work: on a busy machine it may have to wait for its turn."""
+    count, ticks, pages, is_ready = 0, 0, 0, False
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:  # it ended
             continue
         if int(fields[3]) == session:
+            count += fields[0] != "Z"
+            is_ready |= fields[0] in "RD"
             ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+            pages = max(pages, int(fields[21]))  # of the largest: forks share theirs
+    return count, ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE") / 1e6, is_ready
 
 
 def _wait(process: subprocess.Popen[str]) -> str:
-    """The exit code, or that it hangs: it works for too long, or waits without working."""
+    """The exit code, or that it hangs: it works for too long, waits without working, or takes all memory."""
     idle, before = 0, 0.0
     while True:
         try:
             process.wait(1)
             return str(process.returncode)
         except subprocess.TimeoutExpired:
-            now = _seconds(process.pid)
-        idle, before = idle + 1 if now - before < 0.02 else 0, max(now, before)
-        if idle > PATIENCE or now > SECONDS:
+            _, now, megabytes, is_ready = _session(process.pid)
+        idle, before = idle + 1 if now - before < 0.02 and not is_ready else 0, max(now, before)
+        if idle > PATIENCE or now > SECONDS or megabytes > MEGABYTES:
             os.killpg(process.pid, signal.SIGKILL)
-            return "waits" if idle > PATIENCE else "works on and on"
+            process.wait()
+            return "waits" if idle > PATIENCE else "works on and on" if now > SECONDS else f"takes {megabytes:.0f} MB"
+
+
+def _end_strays(session: int) -> int:
+    """How many processes a command left behind; each had a moment to leave."""
+    for _ in range(20):
+        if not (count := _session(session)[0]):
+            return 0
+        time.sleep(0.1)
+    os.killpg(session, signal.SIGKILL)
+    return count
 
 
 def _try(base: Path, make: Callable[[Path], object], command: str) -> tuple[str, str]:
@@ -345,15 +367,26 @@ def _try(base: Path, make: Callable[[Path], object], command: str) -> tuple[str,
         folder = Path(place, "work")
         shutil.copytree(base, folder)
         make(folder)
+        before = set(folder.rglob("*"))
+        command, _, given = command.partition(" < ")
         words = [word.replace("%20", " ") for word in command.split(" ")]
         with open(Path(place, "output"), "w+", errors="replace") as file:
-            code = _wait(_start(words, folder, file))
+            process = _start(words, folder, file, given or os.devnull)
+            code = _wait(process)
+            strays = _end_strays(process.pid)
             file.seek(0)
             output = file.read()
-        left = [path.name for path in folder.rglob("*") if path.name.endswith(".part") or "scratch" in path.name]
+        left = [path.name for path in {*folder.rglob("*")} - before if _is_leftover(path.name)]
+        left += [path.name for path in Path(place, "temporary").iterdir() if not path.name.startswith("torch")]
+        left += [f"{strays} processes"] if strays else []
     if "Traceback (most recent call last)" in output:
         code += " with a traceback"
     return code + (f" and leaves {left[0]}" if left else ""), output
+
+
+def _is_leftover(name: str) -> bool:
+    """The journal of a stopped anonymization is kept on purpose: the same command goes on from it."""
+    return (name.endswith(".part") and not name.endswith(".manifest.jsonl.part")) or "scratch" in name or name == "hit"
 
 
 def _replace(name: str, make: Callable[[Path], object]) -> Callable[[Path], object]:
@@ -373,7 +406,7 @@ def all_cases() -> dict[str, tuple[Callable[[Path], object], str]]:
         for name, command in FILES.items()
         for kind, make in SPECIAL.items()
     }
-    return cases | values()
+    return cases | values() | odd_code.cases() | odd_features.cases({kind: SPECIAL[kind] for kind in _HARDEST})
 
 
 def run(wanted: str = "", verbose: bool = False) -> bool:

@@ -275,6 +275,10 @@ def _reading(options: ScoreOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names}
 
 
+LONGEST_LINE = 1 << 20  # bytes of standard input
+SPARED_DISK = 1 << 30  # bytes that standard input leaves free
+
+
 @cache
 def _kept_input(path: Path) -> Path:
     """Standard input as a file, which is read more than once; it is removed when the command ends."""
@@ -283,11 +287,23 @@ def _kept_input(path: Path) -> Path:
     import sys
     import tempfile
 
+    if sys.stdin is None:
+        raise InputError("there is no standard input", fix="name a file")
     folder = tempfile.mkdtemp(prefix="veilmeter-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     kept = Path(folder, "standard-input")
     with kept.open("wb") as out:
-        shutil.copyfileobj(sys.stdin.buffer, out)
+        is_packed, line = False, 0
+        for block in iter(lambda: sys.stdin.buffer.read(LONGEST_LINE), b""):
+            is_packed = is_packed or (not out.tell() and block.startswith(b"\x1f\x8b"))
+            line = len(block) - block.rfind(b"\n") - 1 + (line if b"\n" not in block else 0)
+            if not is_packed and (b"\0" in block or line >= LONGEST_LINE):
+                raise InputError("standard input is not a score file", fix="give one trial per line")
+            if shutil.disk_usage(folder).free < SPARED_DISK + len(block):
+                raise InputError(
+                    f"standard input does not fit on the disk of {folder}", fix="set TMPDIR to a larger one"
+                )
+            out.write(block)
     return kept
 
 
