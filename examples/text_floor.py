@@ -1,6 +1,6 @@
 """How well the words of a corpus identify their readers, without any sound: docs/validation/cascade.md.
 
-    python examples/text_floor.py CORPUS [TRANSCRIPTS] [--seed 0]
+    python examples/text_floor.py CORPUS [TRANSCRIPTS] [--by length words] [--seed 0]
 
 CORPUS is a list with the texts that were read, TRANSCRIPTS a folder of `veilmeter transcribe` for the same recordings.
 The adaptive attacker knows half of each person's texts and names the reader of the others, by
@@ -67,20 +67,23 @@ def attack(vectors: Embeddings, known: np.ndarray) -> list[Estimate]:
 
 
 FEATURES = {"length": length_features, "words": word_features, "word-meaning": meaning_features}
+ERRORS = "errors"
 
 
-def tables(corpus: Corpus, heard: Mapping[str, str]) -> Iterator[tuple[str, str, Embeddings]]:
+def tables(corpus: Corpus, heard: Mapping[str, str], wanted: Sequence[str]) -> Iterator[tuple[str, str, Embeddings]]:
     """Of what, by what, and the vectors."""
 
     def gather(rows: Sequence[np.ndarray]) -> Embeddings:
         return Embeddings(np.stack(rows), [u.id for u in corpus], [u.speaker for u in corpus])
 
     for name, features in FEATURES.items():
+        if name not in wanted:
+            continue
         yield "texts", name, gather([features(u.text) for u in corpus])
         if heard:
             yield "transcripts", name, gather([features(heard[u.id]) for u in corpus])
-    if heard:
-        yield "transcripts", "errors", gather([error_features(u.text, heard[u.id]) for u in corpus])
+    if heard and ERRORS in wanted:
+        yield "transcripts", ERRORS, gather([error_features(u.text, heard[u.id]) for u in corpus])
 
 
 def choose_known(corpus: Corpus, seed: int) -> np.ndarray:
@@ -103,6 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", metavar="CORPUS", type=Path)
     parser.add_argument("transcripts", metavar="TRANSCRIPTS", type=Path, nargs="?")
+    names = (*FEATURES, ERRORS)
+    parser.add_argument("--by", nargs="+", choices=names, default=names, help="what the attacker knows (default: all)")
     parser.add_argument("--seed", type=int, default=0, help="of the halves (default 0)")
     given = parser.parse_args(arguments)
     try:
@@ -114,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         people = len({u.speaker for u in corpus})
         print(f"| of | by | EER, % | linked of 100 among {people} |")
         print("|---|---|---:|---:|")
-        for source, name, vectors in tables(corpus, heard):
+        for source, name, vectors in tables(corpus, heard, given.by):
             eer, linked = attack(vectors, known)
             print(f"| {source} | {name} | {show(eer)} | {show(linked)} |", flush=True)
     except VeilmeterError as error:

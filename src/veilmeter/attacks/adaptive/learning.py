@@ -112,7 +112,7 @@ def measure_effort(
     *,
     intervals: bool,
     seed: int,
-    eer_method: str,
+    eer_method: str = "rocch",
 ) -> list[Estimate]:
     """EER over all pairs, and Linkability among everybody enrolled, as points of a curve."""
     measured, _ = measure_with_problems(

@@ -218,14 +218,14 @@ def _cell(
         return alt.Chart(data).transform_filter(f"datum.length === {length} && ({only})").encode(x=x, y=y)
 
     layers = [of(CHANCE, GUESSING, PAPER).mark_line(strokeWidth=1.6, color=GRAY).encode(strokeDash=dash)]
-    if FLOOR in kinds:
-        layers.append(of(FLOOR).mark_line(strokeWidth=1.8, color=GRAY).encode(strokeDash=dash))
     known = of(MEASURED).transform_filter("isValid(datum.low)")
     layers.append(known.mark_area(opacity=0.14).encode(y=alt.Y("low:Q"), y2="high:Q", color=color))
     if CONTROL in kinds:
         layers.append(of(CONTROL).mark_line(strokeWidth=1.4).encode(strokeDash=dash, color=color))
         layers.append(of(CONTROL).mark_point(size=16, strokeWidth=1.2, opacity=1).encode(color=color, tooltip=tip))
     layers.append(of(MEASURED).mark_line(strokeWidth=2).encode(strokeDash=dash, color=color))
+    if FLOOR in kinds:
+        layers.append(of(FLOOR).mark_line(strokeWidth=3, color=GRAY).encode(strokeDash=dash))
     if len(counts) <= MOST_POINTS:
         layers.append(of(MEASURED).mark_point(filled=True, size=28, opacity=1).encode(color=color, tooltip=tip))
     if BEYOND in kinds:

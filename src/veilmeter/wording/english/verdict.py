@@ -173,7 +173,7 @@ def _channels(channels: tuple[str, ...], bits: tuple[float, ...]) -> str:
 def _text_floor(channel: str, linked: Estimate) -> str:
     people = int(float(linked.at["speakers"]))
     share = f"{linked.format_value()} {linked.format_interval()}".strip()
-    guessing = "" if linked.null is None else f" (guessing: {linked.null:.0f} %)"
+    guessing = "" if linked.null is None else f" (guessing: {chance(linked.null)} %)"
     return (
         f"A perfect voice changer would still leave this: by the spoken words alone ({channel} of original speech), "
         f"{share} of recordings are linked to the right one of {people} "
