@@ -181,6 +181,14 @@ def test_one_channel_is_nothing_to_compare() -> None:
     assert channels_of({"adaptive": found("adaptive", {"ann": 1.0})}, NAMED, {}, {}) is None
 
 
+def test_words_alone_are_a_channel() -> None:
+    """What they tell of original speech is the text floor."""
+    only = {"adaptive": found("adaptive", {"ann": 1.0})}
+    channels = channels_of(only, channel_attackers("words", ()), {}, {})
+    assert channels is not None
+    assert [(channel.name, channel.hears) for channel in channels.channels] == [("words", "words")]
+
+
 def test_a_person_s_bits_are_their_part_of_the_mean_disclosure() -> None:
     rng = np.random.default_rng(0)
     names = tuple(f"p{n}" for n in range(12))

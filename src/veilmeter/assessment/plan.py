@@ -56,8 +56,8 @@ from veilmeter.data.corpus import SpeechRole
 from veilmeter.data.embeddings import Embeddings, strings
 from veilmeter.data.matching import match
 from veilmeter.results.model import AttackerResult
-from veilmeter.results.people import channel_attackers
-from veilmeter.speech.extractors.base import extractor_label
+from veilmeter.results.people import WORDS, channel_attackers
+from veilmeter.speech.extractors.base import extractor_label, hears
 from veilmeter.wording import sentence
 
 # Without these no trust check could be made: they are measured whatever else is asked for, the scores of original
@@ -252,9 +252,10 @@ class AssessmentPlan:
 
 
 def channels(settings: Settings) -> dict[str, AttackerId]:
-    """The channels of several extractors, each with its attacker; none of one extractor."""
+    """The channels of several extractors, each with its attacker; none of one extractor, unless it hears words: what
+    they tell of original speech is the text floor."""
     first, *further = map(extractor_label, settings.extractor)
-    return channel_attackers(first, tuple(further)) if further else {}
+    return channel_attackers(first, tuple(further)) if further or hears(first) == WORDS else {}
 
 
 def make_plan(

@@ -215,7 +215,7 @@ class ChannelTable:
 
 
 def channel_table(results: Results) -> ChannelTable | None:
-    """For the page; None where people were heard by one extractor only."""
+    """For the page; None where people were heard by one extractor only, and not by their words."""
     heard = results.channels
     if heard is None:
         return None

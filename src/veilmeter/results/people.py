@@ -296,8 +296,8 @@ def channels_of(
     original: Mapping[str, AttackerResult],
     shuffled: Mapping[str, AttackerResult],
 ) -> Channels | None:
-    """The channels that were measured; None unless there are several. `used_by` are the attackers that use them,
-    `original` and `shuffled` the controls, all by channel."""
+    """The channels that were measured; None unless there are several, or one of words. `used_by` are the attackers that
+    use them, `original` and `shuffled` the controls, all by channel."""
     results = {name: attackers[str(user)] for name, user in used_by.items() if str(user) in attackers}
     channels = tuple(
         Channel(
@@ -311,7 +311,8 @@ def channels_of(
         )
         for name, result in results.items()
     )
-    if sum(channel.name != TOGETHER for channel in channels) < 2:
+    alone = [channel for channel in channels if channel.name != TOGETHER]
+    if len(alone) < 2 and not any(channel.hears == WORDS for channel in alone):
         return None
     return Channels(
         channels=channels, people=_people_by_channel(channels, attackers), finding=_channels_finding(channels)
