@@ -94,5 +94,5 @@ def _print(done: Transcribed) -> None:
     print(clean(f"recognizer {done.recognizer}, language {done.language}"))
     silent = sum(not row.text for row in done.rows)
     if silent:
-        print(f"no words were heard in {silent} of them")
+        print(f"no words were recognized in {silent} of them")
     print_problems(done.problems, "the output of --json")
