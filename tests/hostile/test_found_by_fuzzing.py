@@ -93,7 +93,7 @@ class Stream:
 
 @pytest.mark.parametrize(
     ("facts", "what"),
-    [({}, "nothing is known"), ({"rate": 16000, "channels": 0}, "no channel"), ({"rate": 0, "channels": 1}, "no rate")],
+    [({}, "can't be identified"), ({"rate": 16000, "channels": 0}, "is zero"), ({"rate": 0, "channels": 1}, "is zero")],
 )
 def test_a_media_file_whose_stream_has_no_rate_or_channel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: dict[str, int], what: str

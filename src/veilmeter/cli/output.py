@@ -247,7 +247,7 @@ def _print_table(page: Page) -> None:
         elsewhere = {*varying, *(shared if heading else ())}
         columns: list[str] = [COLUMNS[0], *varying, *COLUMNS[1:]]
         cells = [
-            [label, *(str(estimate.at[key]) for key in varying), *figures]
+            [label, *(clean(str(estimate.at[key])) for key in varying), *figures]
             for estimate, (label, *figures) in ((estimate, _cells(estimate, elsewhere)) for estimate in rows)
         ]
         below = ""
