@@ -53,7 +53,7 @@ def test_three_files_say_the_same(speech: Path, tmp_path: Path) -> None:
     assert table["text"].to_pylist() == [line.partition(" ")[2] for line in lines]
     again = run(speech, tmp_path / "out", "--recognizer", recognizer)
     assert "4 of them from before" in again.output
-    assert "no words were heard in 1" in again.output
+    assert "no words were recognized in 1" in again.output
 
 
 def test_what_cant_be_read_is_left_out_and_another_language_is_refused(speech: Path, tmp_path: Path) -> None:
