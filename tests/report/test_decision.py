@@ -528,3 +528,12 @@ def test_what_could_not_be_inferred_is_named_on_a_page_that_names_nobody() -> No
     shown = public_results(results, Names({}, {}))
     assert "Too few people have the same gender" in criterion_row(shown, "inference").sentence
     assert "secret" not in str(shown.verdict.not_tested)
+
+
+def test_advice_names_those_who_are_exposed() -> None:
+    base = sample()
+    exposed = base.people.persons[0]
+    others = (replace(exposed, speaker=f"s{n}", unprotected=False) for n in (2, 3))
+    results = replace(base, people=replace(base.people, persons=(exposed, *others)))
+    listed = [row.text for row in decide(results).advice]
+    assert "Treat the one person who is linked more often than not (s1) differently, or leave them out." in listed

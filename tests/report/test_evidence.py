@@ -133,11 +133,16 @@ def test_a_comparison_names_the_system_of_every_figure(browser: Any, run: Path, 
     with Opened(browser, path) as opened:
         figures = shown(opened.page, "#decision")
         rows = set(opened.page.locator("#numbers tr[data-measure]").evaluate_all("rows => rows.map(r => r.id)"))
+        told = opened.page.locator("#decision .verdict").inner_text()
         owners = opened.page.locator("#numbers tr[data-measure] td:first-child").all_text_contents()
         assert not opened.said
     assert figures
     assert {target for _, target in figures} <= rows
     assert len({owner.split(": ")[0] for owner in owners}) == 2
+    # Warnings are whole sentences.
+    assert "not paired by people." in told
+    assert ".." not in told
+    assert "Mind that" not in told
 
 
 def test_marks_are_links_in_text_and_nothing_elsewhere() -> None:

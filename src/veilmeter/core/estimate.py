@@ -274,6 +274,15 @@ def format_number(value: float, unit: str = "", *, fixed: bool = False) -> str:
     return text
 
 
+def unit_text(unit: str) -> str:
+    """A unit as it is written behind a number; nothing where there is none.
+
+    >>> unit_text("percent"), unit_text("bit"), unit_text("")
+    ('%', 'bit', '')
+    """
+    return _UNIT_TEXT.get(unit, unit).strip()
+
+
 def unit_of_difference(unit: str) -> str:
     """
     >>> unit_of_difference("percent"), unit_of_difference("bit")

@@ -122,7 +122,7 @@ def reversible(results: Results) -> Iterator[Advice]:
 def singling_out_advice(results: Results) -> Iterator[Advice]:
     unprotected = len(results.people.unprotected)
     if unprotected and unprotected < len(results.people.persons) / 2:
-        action = Finding("advice_treat_people", {"number": unprotected})
+        action = Finding("advice_treat_people", {"number": unprotected}, people=results.people.unprotected)
         yield Advice(
             "singling_out", action, without(results, results.people.unprotected) or Finding("people_are_listed")
         )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from veilmeter.core.estimate import Estimate
+from veilmeter.core.estimate import Estimate, unit_text
 from veilmeter.core.files import write_text
 from veilmeter.core.findings import Finding, Reference, map_references
 from veilmeter.metrics.measure import MEASURES, find_measure
@@ -93,6 +93,7 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         }
     rows, targets = cited_rows(cited.made)
     figures = system_figures({system.name: system.results for system in systems})
+    use = next((use for _, use, _ in uses({system.name: system.results for system in systems})), None)
     notices = {str(system.results.settings.get("notice") or "") for system in systems}
     days = sorted({system.run.created for system in systems if system.run.created})
     return page(
@@ -108,11 +109,12 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         rows=rows,
         cited=targets,
         measures=[find_measure(name) for name in dict.fromkeys(row.measure for row in rows) if name in MEASURES.names],
-        warnings=sentences(_warnings(comparison, list(originals)), "lay"),
+        warnings=list(map(words.as_sentence, sentences(_warnings(comparison, list(originals)), "lay"))),
         settings=_settings(systems, comparison),
         figures=figures,
         limit=_limit(systems),
-        use=next((use.label for _, use, _ in uses({system.name: system.results for system in systems})), ""),
+        use="" if use is None else use.label,
+        use_unit="" if use is None else unit_text(use.unit),
         player=player,
         differences=[
             (str(figure), [_cell(point) for point in values], [_cell(p) for p in comparison.differences[figure]])

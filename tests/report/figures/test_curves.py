@@ -230,7 +230,7 @@ def test_privacy_stands_against_use_where_all_systems_have_it() -> None:
     use = {name: Estimate(name="quality", label="quality", value=value) for name, value in (("a", 3.0), ("b", 2.0))}
     figures = system_figures({name: system(quality=point) for name, point in use.items()})
     trade_off = next(figure for figure in figures if figure.id == "trade-off")
-    assert "no other beats in both: a." in trade_off.caption
+    assert "No other system beats a in either." in trade_off.caption
     # Without use in all of them, the risk alone leads.
     alone = system_figures({"a": system(quality=use["a"]), "b": system()})
     assert alone[0].id == "risks"

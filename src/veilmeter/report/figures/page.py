@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter.core.colors import BLUE, GRAY
-from veilmeter.core.estimate import Estimate, Estimates
+from veilmeter.core.estimate import Estimate, Estimates, unit_text
 from veilmeter.core.files import make_folder, plain, write_text
 from veilmeter.core.text import csv_cell
 from veilmeter.metrics.measure import better_direction, label_of, measure_behind
@@ -535,11 +535,16 @@ def _trade_off(systems: Mapping[str, Results]) -> Figure | None:
     return Figure(
         TRADE_OFF,
         "Privacy against use",
-        "Further down fewer people are found. The dashed line joins the systems that no other beats in both: "
-        f"{', '.join(front)}. Crosses are 95 % intervals.",
+        f"Further down fewer people are found. {_front_words(front)} Crosses are 95 % intervals.",
         in_words + ".",
         _trade_off_chart(rows, points[0][1], sign),
     )
+
+
+def _front_words(front: Sequence[str]) -> str:
+    if len(front) == 1:
+        return f"No other system beats {front[0]} in either."
+    return f"The dashed line joins the systems that no other beats in both: {', '.join(front)}."
 
 
 def _trade_off_chart(rows: list[dict[str, Any]], use: Estimate, sign: int) -> Any:
@@ -555,7 +560,8 @@ def _trade_off_chart(rows: list[dict[str, Any]], use: Estimate, sign: int) -> An
     rows = name_rows(rows, ("use", "linked"), domains, size)
     names, data = [row["system"] for row in rows], style.table(rows)
     base = alt.Chart(data)
-    use_title = f"{use.label} ({'lower' if sign < 0 else 'higher'} is better)"
+    unit = unit_text(use.unit)
+    use_title = f"{use.label} ({f'{unit}, ' if unit else ''}{'lower' if sign < 0 else 'higher'} is better)"
     x = alt.X("use:Q", title=use_title, scale=alt.Scale(domain=[left, right], nice=False))
     y = alt.Y(
         "linked:Q",

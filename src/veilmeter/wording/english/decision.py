@@ -8,7 +8,7 @@ from veilmeter.core.findings import Reference
 from veilmeter.core.text import few
 from veilmeter.wording.catalog import Catalog, shown
 from veilmeter.wording.citations import cite
-from veilmeter.wording.english.page import MOST_TITLED, STRONGEST, release_count, where
+from veilmeter.wording.english.page import MOST_TITLED, STRONGEST, name_people, release_count, where
 from veilmeter.wording.english.verdict import within
 from veilmeter.wording.numbers import capitalize, count, figure, hundred_cells, listing, of_hundred, span
 
@@ -208,10 +208,10 @@ def _recordings_inverted(estimate: Estimate) -> str:
 
 
 @WORDS.words("advice_treat_people")
-def _advice_treat_people(number: int) -> str:
-    if number == 1:
-        return "Treat the one person who is linked more often than not differently, or leave them out."
-    return f"Treat the {number:,} people who are linked more often than not differently, or leave them out."
+def _advice_treat_people(number: int, people: tuple[str, ...] = ()) -> str:
+    who = "one person who is" if number == 1 else f"{number:,} people who are"
+    named = f" ({name_people(people)})" if people else ""
+    return f"Treat the {who} linked more often than not{named} differently, or leave them out."
 
 
 WORDS.say("people_are_listed", "The list of people in the technical part shows who they are.")

@@ -295,14 +295,22 @@ def person_dot(speaker: str, risk: Estimate) -> str:
 NO_SINGLE_PERSON = "People are recognized, but for no single one of them can chance be ruled out."
 
 
+def name_people(people: Sequence[str]) -> str:
+    """
+    >>> name_people(["P1", "P2"]), name_people([f"P{n}" for n in range(9)])
+    ('P1, P2', 'P0, P1, P2, P3, P4, P5, …')
+    """
+    return ", ".join(people[:MOST_NAMED]) + (", …" if len(people) > MOST_NAMED else "")
+
+
 def strip_caption(people: int, exposed: Sequence[str], cut: bool, recognized: bool = False) -> str:
     """`recognized` is that people are, even if nobody is exposed by name.
 
     >>> strip_caption(40, ("P34", "P14"), False).split(". ")[-1]
     'Exposed: 2 of 40 people (P34, P14).'
     """
-    named = ", ".join(exposed[:MOST_NAMED]) + (", …" if len(exposed) > MOST_NAMED else "")
-    told = f"Exposed: {len(exposed):,} of {count(people, 'person', 'people')} ({named})." if exposed else ""
+    listed = f"{len(exposed):,} of {count(people, 'person', 'people')} ({name_people(exposed)})"
+    told = f"Exposed: {listed}." if exposed else ""
     shown = " Those with the lowest risk are not shown." if cut else ""
     return (
         "Each dot is one person, by falling risk: the fuller, the more of their recordings are linked to them."
