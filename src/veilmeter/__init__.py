@@ -41,7 +41,7 @@ if _typing.TYPE_CHECKING:
     from veilmeter.metrics.similarity.matrices import Similarity, similarity
     from veilmeter.report import write_report
     from veilmeter.report.figures.overlays import ece_profiles, save_overlays
-    from veilmeter.report.figures.page import save_system_figures
+    from veilmeter.report.figures.systems import save_system_figures
     from veilmeter.report.figures.typesetting import Typesetting
     from veilmeter.results.compare import Comparison, compare
     from veilmeter.results.gate import Gate, gate
@@ -165,7 +165,7 @@ _HOMES = {
     "read_results": "results.run_folder",
     "read_scores": "data.scores",
     "save_overlays": "report.figures.overlays",
-    "save_system_figures": "report.figures.page",
+    "save_system_figures": "report.figures.systems",
     "similarity": "metrics.similarity.matrices",
     "singling_out": "metrics.legal.singling_out",
     "system_table": "results.system_table",

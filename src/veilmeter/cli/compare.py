@@ -112,7 +112,7 @@ def command(given: Given) -> None:
     runs = read_runs(options.runs, repeat_names=options.group, eer_method=options.eer_method)
     drawn: list[str] = []
     if options.figures is not None and not options.group:  # before the page, which may fail: recordings may be missing
-        from veilmeter.report.figures.page import save_system_figures
+        from veilmeter.report.figures.systems import save_system_figures
 
         drawn += save_system_figures(runs, options.figures, setting=setting)
     if options.table:
@@ -156,7 +156,8 @@ def _make_table(
         _write_page(options.report, render_leaderboard(table, runs, intervals=options.intervals))
     if options.figures is None:
         return []
-    from veilmeter.report.figures.page import ranking_figure, save_figures
+    from veilmeter.report.figures.page import save_figures
+    from veilmeter.report.figures.systems import ranking_figure
 
     pictures = list(filter(None, [ranking_figure(table)]))
     save_figures(pictures, options.figures, setting=setting)

@@ -16,7 +16,7 @@ from veilmeter.report.annex import FILL_IN, Chapter, Table
 from veilmeter.report.decision import Decision, Dots, decide, never_tested
 from veilmeter.report.evidence import SYSTEM, cited_rows
 from veilmeter.report.figures import style
-from veilmeter.report.figures.page import ranking_figure, system_figures, uses
+from veilmeter.report.figures.systems import ranking_figure, system_figures, uses
 from veilmeter.report.html import Options, page, render
 from veilmeter.report.public import Reported, public, reported, run_key
 from veilmeter.report.release import release_of

@@ -19,8 +19,9 @@ from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import text_finding
 from veilmeter.core.intervals import normal_quantile
 from veilmeter.report.figures import legal, style
-from veilmeter.report.figures.page import csv_of, pareto_front, save_figures, section_figures, system_figures
+from veilmeter.report.figures.page import csv_of, save_figures, section_figures
 from veilmeter.report.figures.scores import det_lines, det_rows
+from veilmeter.report.figures.systems import pareto_front, system_figures
 from veilmeter.report.rows import section_rows
 from veilmeter.results.model import AttackerResult, Criterion, Part, Results
 from veilmeter.results.run_folder import read_results
