@@ -67,7 +67,7 @@ def save_system_figures(
     Examples
     --------
     >>> save_system_figures(["runs/b1", "runs/b2"], "figures")  # doctest: +SKIP
-    ['linkability']
+    ['risks', 'linkability']
     """
     read = read_runs(runs)
     names = short_names([run.name for run in read])
