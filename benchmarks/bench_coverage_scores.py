@@ -12,6 +12,7 @@ import time
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.scores import zebra
@@ -85,6 +86,69 @@ def coverage_of_few(*, people: int, utterances: int, exposed: float, samples: in
     return {name: count / samples for name, count in hits.items()}
 
 
+KINDS = ("heavy", "skewed", "goats", "unequal")  # worlds that no rule was chosen on
+OTHER = ("eer", "d_ece", "min_cllr", "tpr@fpr=0.01", "tpr@fpr=0.001")
+Floats = NDArray[np.float64]
+
+
+def _effects(rng: np.random.Generator, kind: str, count: int, scale: float) -> Floats:
+    """Of people and utterances: with heavy tails (Student's t, 4), skewed (exponential), or normal; one variance."""
+    if kind == "heavy":
+        return scale * rng.standard_t(4, count) / np.sqrt(2)
+    if kind == "skewed":
+        return scale * (rng.exponential(1, count) - 1)
+    return scale * rng.normal(size=count)
+
+
+def _distances(rng: np.random.Generator, kind: str, count: int, distance: float) -> Floats:
+    """Of target scores from the others, per person: every fifth goat is 2 nearer."""
+    return np.where(rng.random(count) < 0.2, distance - 2, distance) if kind == "goats" else np.full(count, distance)
+
+
+def other_trials(rng: np.random.Generator, kind: str, people: int, utterances: int, distance: float) -> Scores:
+    """As `trials`, in a world of this kind; with unequal numbers of utterances in the last."""
+    tested = people + 4
+    counts = np.full(tested, utterances)
+    if kind == "unequal":
+        counts = rng.integers(max(2, utterances // 3), 2 * utterances, tested)
+    enrolled, spoken = (_effects(rng, kind, count, 0.4) for count in (people, tested))
+    speaker = np.repeat(np.arange(tested), counts)
+    said = spoken[speaker] + _effects(rng, kind, len(speaker), 0.3)
+    x = enrolled[:, None] + said[None] + np.sqrt(0.59) * rng.normal(size=(people, len(speaker)))
+    enroll, test = np.repeat(np.arange(people), len(speaker)), np.tile(speaker, people)
+    moved = _distances(rng, kind, people, distance)[enroll] * (enroll == test)
+    return Scores(x.ravel() + moved, enroll == test, enroll, test)
+
+
+def other_truth(kind: str, distance: float, draws: int = 1_000_000) -> dict[str, float]:
+    """Of so many independent trials of each class."""
+    rng, functions = np.random.default_rng(1), score_functions()
+    sides = []
+    for moved in (_distances(rng, kind, draws, distance), np.zeros(draws)):
+        shared = sum((_effects(rng, kind, draws, scale) for scale in (0.4, 0.4, 0.3)), np.zeros(draws))
+        sides.append(np.sort(moved + shared + np.sqrt(0.59) * rng.normal(size=draws)))
+    data = SortedScores(*sides)
+    return {name: data.of(functions[name]) for name in OTHER}
+
+
+def coverage_elsewhere(
+    kind: str, *, people: int, utterances: int, distance: float, samples: int, seed: int = 7
+) -> dict[str, tuple[float, float]]:
+    """The share of samples whose interval covers the true value, and of those on the side of too much leakage."""
+    right, rng = other_truth(kind, distance), np.random.default_rng(seed)
+    hits, worse = dict.fromkeys(OTHER, 0), dict.fromkeys(OTHER, 0)
+    for number in range(samples):
+        scores = other_trials(rng, kind, people, utterances, distance)
+        data = SortedScores(*scores.ordered)
+        spread, found = replicates_of(scores, data, 200, number), values(data)
+        for name in OTHER:
+            low, high = spread.interval(name, found[name], shape_of(name)) or (np.nan, np.nan)
+            hits[name] += low <= right[name] <= high
+            is_leak_high = name == "d_ece" or name.startswith("tpr")
+            worse[name] += right[name] < low if is_leak_high else right[name] > high
+    return {name: (hits[name] / samples, worse[name] / samples) for name in OTHER}
+
+
 def exceeded(*, people: int, utterances: int, likeness: float, samples: int, seed: int = 0) -> dict[str, list[float]]:
     """The share of samples without information beyond the null range: as it is, and with trials shuffled one by one."""
     rng = np.random.default_rng([seed, people, utterances])
@@ -123,6 +187,14 @@ def main(samples: int = 100) -> None:
         found = coverage_of_few(people=people, utterances=utterances, exposed=exposed, samples=samples)
         cells = "   ".join(f"{name} {100 * rate:5.1f} %" for name, rate in found.items())
         print(f"{people:>7} {utterances:>10}   {100 * exposed:g} % of people   {cells}", flush=True)
+    print("in other worlds; in brackets how often the interval lies on the side of too much leakage")
+    for people, utterances, distance in [(10, 10, 3.0), (20, 8, 1.5)]:
+        for kind in KINDS:
+            elsewhere = coverage_elsewhere(
+                kind, people=people, utterances=utterances, distance=distance, samples=samples
+            )
+            cells = "   ".join(f"{name} {100 * a:5.1f} % ({100 * b:4.1f})" for name, (a, b) in elsewhere.items())
+            print(f"{people:>7} {utterances:>10}   {kind:>8}   {cells}", flush=True)
     print("without information beyond the null range (5 % is right), and with trials shuffled one by one")
     for people, utterances, likeness in [(10, 6, 0.5), (20, 10, 0.5), (40, 6, 0.5), (20, 10, 1.0)]:
         shares = exceeded(people=people, utterances=utterances, likeness=likeness, samples=samples)

@@ -168,8 +168,9 @@ def test_fine_tuning_that_cannot_be_done_is_refused_before_anything_is_heard(tmp
     vectors = voices.original(4, 4, prefix="t")
     audio = str(tmp_path / "training")
     for options, what in [
-        ({"network": "ecapa", "train_anonymized": audio}, "ecapa can't be fine-tuned"),
+        ({"network": "resnet34", "train_anonymized": audio}, "resnet34 can't be fine-tuned"),
         ({"network": "campplus", "train_anonymized": vectors}, "can't be fine-tuned on vectors"),
+        ({"network": "ecapa:half", "train_anonymized": audio}, "choose --network campplus, ecapa, ecapa:scratch"),
         ({"network": "campplus"}, "can't be fine-tuned without training speech"),
         ({"network": "campplus", "train_anonymized": audio, "tuning": ["batch=many"]}, "batch=many: not a number"),
         ({"network": "campplus", "train_anonymized": audio, "tuning": ["layers=3"]}, "unknown setting"),

@@ -233,8 +233,8 @@ class Settings(CorpusReading):
             lambda settings, facts: bool(facts.used.adapted_backends), "no attacker that was run adapts a back end")),
     )  # fmt: skip
     network: str | None = declare(
-        None, help="Network to fine-tune: campplus, vpc2026:FOLDER (a WavLM model) or module:function.",
-        group=ATTACKERS, metavar="NAME", parse=spec_of,
+        None, help="Network to train: campplus, ecapa, ecapa:scratch, vpc2026:FOLDER (a WavLM model) or "
+        "module:function.", group=ATTACKERS, metavar="NAME", parse=spec_of,
         default_text="the extractor", path=place_code, common=False, acts_when=(SPEECH, TUNED), example="campplus",
     )  # fmt: skip
     epochs: int = declare(

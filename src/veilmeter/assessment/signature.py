@@ -143,7 +143,7 @@ def assess(
     adapted_backend : str
         Back end of adapted attackers: lda or plda.
     network : str, function or object, optional
-        Network to fine-tune: campplus, vpc2026:FOLDER (a WavLM model) or module:function.
+        Network to train: campplus, ecapa, ecapa:scratch, vpc2026:FOLDER (a WavLM model) or module:function.
     epochs : int
         Epochs of fine-tuning.
     tuning : str or Sequence[str]

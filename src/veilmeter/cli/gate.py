@@ -105,6 +105,11 @@ def command(given: Given) -> None:
             given.refuse(["resamples", "seed"], "they are for a baseline", fix="give --baseline RUN too")
             if not options.max and not options.min:
                 given.refuse(["by"], "no limit was given", fix="give --max or --min too")
+            on_eer = any("eer" in limit.partition("=")[0] for limit in (*options.max, *options.min))
+            if not on_eer:
+                given.refuse(
+                    ["eer_method"], "no limit is on an EER", fix="give --min eer=30% or the like, or --baseline"
+                )
         results = read_results(options.run)
         if options.eer_method is not None:
             results = with_eer_method(results, options.run, options.eer_method)

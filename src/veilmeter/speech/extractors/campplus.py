@@ -267,6 +267,9 @@ class TorchCampplus:
 Features = Callable[[ArrayLike], NDArray[np.float32]]
 
 
+ECAPAS = ("ecapa", "ecapa:scratch")  # from published parameters, and from random ones
+
+
 def refuse_untrainable(spec: str) -> None:
     """Refuse a network that has no form in torch, as those of ONNX, or whose folder is missing."""
     kind, colon, place = spec.partition(":")
@@ -274,10 +277,13 @@ def refuse_untrainable(spec: str) -> None:
         raise InputError("vpc2026 needs a WavLM model", fix="give the folder that holds it: vpc2026:FOLDER")
     if kind == "vpc2026" and not Path(place).is_dir():
         raise InputError("there is no such folder (the WavLM model of vpc2026)", path=place)
-    if spec != "campplus" and (not colon or kind == "onnx"):
+    if spec in ("campplus", *ECAPAS):
+        return
+    if not colon or kind in ("onnx", "ecapa"):
         raise InputError(
             f"{spec} can't be fine-tuned",
-            fix="choose --network campplus, vpc2026:FOLDER, or module:function for a network of your own",
+            fix=f"choose --network campplus, {', '.join(ECAPAS)}, vpc2026:FOLDER, or module:function for a network of "
+            "your own",
         )
 
 
@@ -300,7 +306,8 @@ class Trainable:
 def trainable(spec: str = "campplus", *, offline: bool = False) -> Trainable:
     """The network named by `spec`.
 
-    `campplus`; `vpc2026:FOLDER`, the dual-stream ECAPA-TDNN with the WavLM of that folder; or `module:function` where
+    `campplus`; `ecapa`, from SpeechBrain's published parameters, or `ecapa:scratch`; `vpc2026:FOLDER`, the dual-stream
+    ECAPA-TDNN with the WavLM of that folder; or `module:function` where
     the function returns a network, its features and its dimension: any other torch extractor.
     """
     refuse_untrainable(spec)
@@ -319,6 +326,12 @@ def trainable(spec: str = "campplus", *, offline: bool = False) -> Trainable:
         network = build_dual_stream(folder, offline=offline)
         version = sha256(Path(folder, WEIGHTS))
         return Trainable(network, sample_frames, DIMENSION, centers=False, keeps_statistics=False, version=version)
+    if spec in ECAPAS:
+        from veilmeter.speech.extractors.dual_stream import build_ecapa, sample_frames
+
+        scratch = spec != "ecapa"
+        ecapa = build_ecapa(from_scratch=scratch, offline=offline)
+        return Trainable(ecapa, sample_frames, DIMENSION, centers=False, keeps_statistics=not scratch)
     make = load_object(spec, "network")[0]
     with foreign_errors(f"{spec} can't be fine-tuned, as it must return (module, features, dimension)"):
         own, features, dimension = make()
@@ -326,7 +339,7 @@ def trainable(spec: str = "campplus", *, offline: bool = False) -> Trainable:
 
 
 class FineTunedExtractor:
-    """An extractor with fine-tuned weights, for `--extractor campplus:FILE`, `vpc2026:FOLDER@FILE` and
+    """An extractor with fine-tuned weights, for `--extractor campplus:FILE`, `ecapa@FILE`, `vpc2026:FOLDER@FILE` and
     `module:function@FILE`."""
 
     def __init__(self, spec: str, path: str | Path, *, offline: bool = False) -> None:
