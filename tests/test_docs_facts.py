@@ -153,3 +153,12 @@ def test_noise_gives_what_the_page_of_measures_says() -> None:
     assert f"noise with 548 targets gives {eer:.1f}." in text
     assert f"noise with 548 targets gives {d_sys:.2f}," in text
     assert f"gives D_ECE {d_ece:.4f} bit and l_w {l_w:.2f}." in text
+
+
+PLACES = re.compile(r"`((?:tests|src|benchmarks|examples|tools|veilmeter|docs)/[\w/.-]+)`")
+
+
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *DOCS.rglob("*.md")], ids=lambda page: page.name)
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    named = PLACES.findall(page.read_text(encoding="utf-8"))
+    assert [name for name in named if not any((top / name).exists() for top in (ROOT, ROOT / "src"))] == []

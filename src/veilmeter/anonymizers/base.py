@@ -216,10 +216,11 @@ def _function(given: Callable[..., Samples] | str, options: Mapping[str, Any], n
 def load_anonymizer(
     system: str | Callable[..., Any] | Anonymizer, options: Mapping[str, Any] | None = None
 ) -> Anonymizer:
-    """The anonymizer called `system`: a built-in one, one that an installed package offers under the entry point group
-    `veilmeter.anonymizers`, or `module:name` or `file.py:name`, where the name is a class or function that makes an
-    anonymizer from the options, or a function of samples, under whatever name, which returns the anonymized ones.
-    A function or an anonymizer may also be given as such.
+    """The anonymizer called `system`.
+
+    It is a built-in anonymizer, one that an installed package registers as `veilmeter.anonymizers`, or user-supplied
+    code (`module:name`, `file.py:name`). Such code is a class or function that makes an anonymizer from the options,
+    or a function from samples to anonymized samples. A function or an anonymizer can also be passed as an object.
 
     >>> load_anonymizer("mcadams", {"alpha": 0.7}).alpha
     0.7
