@@ -304,7 +304,7 @@ def recommendation(systems: Sequence[ComparedSystem], comparison: Comparison) ->
 
 
 def trade_off(systems: Sequence[ComparedSystem]) -> tuple[Finding, ...]:
-    """The price of the lowest risk in words; nothing where that is not known of all, or where it costs none."""
+    """The price of the lowest risk in words; nothing where that is not known of all."""
     risks = {system.name: linking_of_all(system.results) for system in systems}
     errors = {system.name: system.results.part("utility").single("wer") for system in systems}
     known = {name: (risk.estimate, wer.value) for name, risk in risks.items() if risk and (wer := errors[name])}
@@ -313,8 +313,6 @@ def trade_off(systems: Sequence[ComparedSystem]) -> tuple[Finding, ...]:
     best = min(known, key=lambda name: known[name][0].value)
     other = min(known, key=lambda name: known[name][1])
     cost = known[best][1] - known[other][1]
-    if round(cost) < 1:
-        return ()
     names = {"system": Reference("run", best), "other": Reference("run", other)}
     return (Finding("trade_off", {**names, "linked": known[best][0].sign(**{SYSTEM: best}), "words": cost}),)
 

@@ -353,7 +353,9 @@ WORDS.say("use_not_compared", "Whether the speech is still usable was not measur
 
 @WORDS.words("trade_off")
 def _trade_off(system: Reference, linked: Estimate, other: Reference, words: float) -> str:
-    return (
+    start = (
         f"With {shown(system)} the fewest recordings are linked, {of_hundred(linked)} of 100; a speech recognizer gets "
-        f"{words:.0f} more words in 100 wrong than with {shown(other)}."
     )
+    if round(words) < 1:
+        return f"{start}about as few words wrong as with any other of them."
+    return f"{start}{words:.0f} more words in 100 wrong than with {shown(other)}."
