@@ -21,11 +21,12 @@ from veilmeter.assessment.statements import AnnexEntries
 from veilmeter.attacks.attacker import ATTACKERS
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
+from veilmeter.core.findings import text_finding
 from veilmeter.core.options import options_of
 from veilmeter.report import write_report
 from veilmeter.report.annex import FILL_IN, Chapter, annex
 from veilmeter.report.decision import decide
-from veilmeter.results.model import Part, Results
+from veilmeter.results.model import Check, Part, Results
 from veilmeter.results.run_folder import Costs, read_costs, read_results
 from veilmeter.results.trust import LENGTHS, RELEASE, STILL_SPEECH, TARGETS
 from veilmeter.wording import ANNEX_LANGUAGES, annex_texts, sentence, writing_in
@@ -114,6 +115,30 @@ def test_a_file_may_state_it_after_the_run(tmp_path: Path) -> None:
     text = write_report(before, tmp_path / "r.md", form="md", config=tmp_path / "s.toml").read_text()
     assert "Later Ltd" in text
     assert "2027-11-01" not in text
+
+
+def test_a_reassurance_that_is_not_to_be_relied_on_says_so_first() -> None:
+    results = sample()
+    failed = Check(name="enough speakers", finding=text_finding("Too few."), passed=False, misleads="either")
+    doubted = replace(
+        results, checks=(*results.checks, failed), verdict=replace(results.verdict, trustworthy=False, level="low")
+    )
+    for told, place in ((results, 1), (doubted, 0)):
+        first, *_ = chapters_of(told)
+        words = decide(told).reliance
+        assert first.paragraphs[place] == words
+        assert rows_of(chapters_of(told))["Reliance"][0] == words
+    assert "Do not rely on this result" in words
+
+
+def test_scores_alone_refer_to_no_chapter_that_is_missing() -> None:
+    results = replace(sample(), attackers={}, criteria={}, parts={})
+    chapters = annex(results, decide(results), template="authority")
+    titles = {chapter.title for chapter in chapters}
+    (table,) = (chapter.table for chapter in chapters if chapter.title == TEXTS["standards.title"])
+    assert table is not None
+    assert {name for _, names in table.rows for name in names.split("; ")} <= titles
+    assert TEXTS["individuals.title"] not in titles
 
 
 # --- what an attack costs

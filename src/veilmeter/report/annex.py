@@ -171,7 +171,10 @@ def recipient_names(file: File) -> str:
 
 
 def _opening(file: File) -> tuple[str, ...]:
-    return (f"{file.decision.headline} {file.decision.sentence}",)
+    """The first sentence says whether to rely on the others, where the run's own checks say not to."""
+    decision = file.decision
+    told = f"{decision.headline} {decision.sentence}"
+    return (told, decision.reliance) if decision.trustworthy else (decision.reliance, told)
 
 
 def _recipients(file: File) -> Chapter:
@@ -409,10 +412,10 @@ def _cost(file: File, attacker: AttackerResult) -> str:
         else file.texts[f"attackers.unknown_{name}"]
         for name, value in parts.items()
     ]
-    used = file.texts["attackers.used"].format(
-        enrollment=whole(protocol.enrollment_utterances), trials=whole(protocol.trial_utterances)
-    )
-    return file.join((*took, used))
+    if recordings:
+        used = {"enrollment": protocol.enrollment_utterances, "trials": protocol.trial_utterances}
+        took.append(fill(file.texts["attackers.used"], **used))
+    return file.join(took)
 
 
 def _anonymizing(file: File) -> float | None:
@@ -522,10 +525,12 @@ def _residual(file: File) -> Chapter:
 
 def _cross_references(file: File) -> tuple[Chapter, ...]:
     """Where clauses of standards are answered in this file, and the test of the motivated intruder as a checklist."""
+    optional = {"individuals": _individuals(file), "inference": _inference(file)}
+    missing = [name for name, chapter in optional.items() if not chapter]
     standards = tuple(
         (
             file.texts[f"standards.{name}"],
-            file.join(file.texts[f"{chapter}.title"] for chapter in chapters),
+            file.join(file.texts[f"{chapter}.title"] for chapter in chapters if chapter not in missing),
         )
         for name, chapters in _STANDARDS.items()
     )
@@ -564,13 +569,15 @@ def _cast(file: File) -> RecipientTable:
 
 
 def _sign_off(file: File) -> Chapter:
-    """The decision to sign: the question, the limit, the three criteria, options that nobody has ticked, signatures."""
+    """The decision to sign: the question, the limit, whether to rely on the figures, the three criteria, options that
+    nobody has ticked, signatures."""
     results, decision = file.results, file.decision
     criteria = [criterion_row(results, name) for name in THREE]
     version = f"veilmeter {results.version}" + (f", {day(file.created)}" if file.created else "")
     rows = (
         (file.texts["sign.question"], file.texts["sign.ask"], FILL_IN),
         (file.texts["limit.title"], decision.limit or file.texts["sign.no_limit"], FILL_IN),
+        (file.texts["reliance.title"], decision.reliance, FILL_IN),
         *((_criterion(file, row), _likelihood_words(file, row), FILL_IN) for row in criteria),
         *((CHECKBOX, file.texts[option], FILL_IN) for option in OPTIONS),
         (file.texts["sign.assessed_by"], str(results.settings.get("assessor") or FILL_IN), FILL_IN),
