@@ -258,7 +258,7 @@ def _print_table(page: Page) -> None:
         for number, column in enumerate(columns):
             words = column in ("measure", "method")  # on a narrow terminal the words give way, never the numbers
             table.add_column(
-                column,
+                Text(clean(column)),
                 justify="right" if column in ("value", "chance", *varying) else "left",
                 header_style="dim",
                 no_wrap=not words,
