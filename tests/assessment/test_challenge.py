@@ -54,6 +54,23 @@ def results_of(name: str) -> dict[str, Any]:
     return found
 
 
+def test_the_challenges_rule_and_rocch_stand_beside_each_other(place: Path) -> None:
+    """Whichever method is chosen, both are in the results, in the table and on the terminal."""
+    vpc.challenge_2024(place)
+    ran = run("--vpc=data", f"--suffix={SUFFIX}", "--sets=libri_test", "--out=out", "--eer-method=speechbrain")
+    assert ran.exit_code == 0, ran.output
+    for gender in "fm":
+        for attacker in results_of(f"libri_test_trials_{gender}")["attackers"].values():
+            found = attacker["estimates"]
+            assert found["eer"]["method"] == "speechbrain"
+            assert found["eer"]["value"] == pytest.approx(found["eer_speechbrain"]["value"])
+            assert found["eer_rocch"]["value"] <= found["eer"]["value"] + 1e-9
+    rows = list(csv.DictReader(Path(f"out/result_for_rank{SUFFIX}.csv").read_text().splitlines()))
+    assert {row["eer_method"] for row in rows} == {"speechbrain"}
+    assert "(speechbrain; 50 % is chance;" in ran.output
+    assert "by the rule rocch" in ran.output
+
+
 def test_a_folder_of_2024(place: Path) -> None:
     data = vpc.challenge_2024(place)
     keys = {gender: (data / f"libri_test_trials_{gender}" / "trials").read_text() for gender in "fm"}
