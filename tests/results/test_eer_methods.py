@@ -151,6 +151,13 @@ def test_commands(runs: Path) -> None:
     assert "did you mean 'roc" in str(wrong.exception)
 
 
+def test_the_page_of_a_comparison_names_the_method(runs: Path, tmp_path: Path) -> None:
+    from veilmeter.report.compare import render_comparison
+
+    compared = compare(runs / "a", runs / "b", resamples=50, eer_method="interpolated")
+    assert "EER by the method interpolated." in render_comparison(compared, tmp_path)
+
+
 def test_a_run_without_scores_says_what_to_do(runs: Path, tmp_path: Path) -> None:
     results = read_results(runs / "a")
     with pytest.raises(InputError, match="assess again with --eer-method roc"):

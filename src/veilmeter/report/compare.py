@@ -25,6 +25,7 @@ from veilmeter.report.sound import player_of
 from veilmeter.results.compare import ComparedRun, Comparison, compare, linking_differences, read_runs, short_names
 from veilmeter.results.comparison_tables import first_cells, first_titles, heading, plain_cell
 from veilmeter.results.criteria import inference_criterion
+from veilmeter.results.eer_methods import methods_of
 from veilmeter.results.levels import ORDER
 from veilmeter.results.model import Results
 from veilmeter.results.people import text_floor
@@ -120,6 +121,7 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
             (str(figure), [_cell(point) for point in values], [_cell(p) for p in comparison.differences[figure]])
             for figure, values in comparison.values.items()
         ],
+        eer_methods=_eer_methods(comparison),
         not_tested=_not_tested(systems),
         glossary=GLOSSARY,
         sections=[
@@ -132,6 +134,12 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
         ],
         folds=True,
     )
+
+
+def _eer_methods(comparison: Comparison) -> str:
+    """The methods of the EERs that are compared, as a caption; empty where there are none."""
+    methods = methods_of(run.results for run in comparison.runs)
+    return words.as_sentence(sentence(Finding.of("eer_methods", methods=methods))) if methods else ""
 
 
 @style.without_checks()
