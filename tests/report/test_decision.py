@@ -366,7 +366,7 @@ def test_linking_released_recordings_to_each_other_belongs_to_linkage() -> None:
 
 def test_a_model_says_so_and_what_it_leaves_open_is_not_known() -> None:
     results = release_results()
-    assert decide(results, people=1000, candidates=1000).sentence.startswith("According to a model: About")
+    assert decide(results, people=1000, candidates=1000).sentence.startswith("According to a model, about")
     far = Estimate(
         name="population_linkability",
         value=50.0,

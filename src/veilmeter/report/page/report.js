@@ -275,7 +275,7 @@
     const found = `${counted(of * value)} [${counted(of * low)}, ${counted(of * high)}]`;
     const form = unknown ? "unknown" : listed === 1 ? "one" : listed === total ? "all" : "some";
     const text = release.sentences[form].replace("{people}", persons(total)).replace("{listed}", persons(listed)).replace("{found}", found);
-    answer.textContent = (unknown || kind === "measured" ? "" : release.sentences.model) + text;
+    answer.textContent = unknown || kind === "measured" ? text : release.sentences.model + text[0].toLowerCase() + text.slice(1);
     basis.textContent = curve.basis[unknown ? "unknown" : kind];
   }
   if (fields.every(Boolean)) {

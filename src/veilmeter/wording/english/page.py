@@ -150,7 +150,7 @@ RELEASE_COUNT = {
     "some": "In a release of {people}, about {found} of the {listed} that the attacker looks for would be found.",
     "one": "The one person that the attacker looks for would be found in about {found} of 100 cases.",
     "unknown": "It is not known how many of the {listed} that the attacker looks for would be found.",
-    "model": "According to a model: ",
+    "model": "According to a model, ",
 }
 
 
@@ -162,14 +162,14 @@ def release_count(
     >>> release_count(1200, 20, (9.2, 6.1, 12.0), "measured")
     'In a release of 1,200 people, about 9 [6, 12] of the 20 people that the attacker looks for would be found.'
     >>> release_count(40, 40, (13.0, 8.0, 20.0), "model")
-    'According to a model: About 13 [8, 20] of the 40 people would be found.'
+    'According to a model, about 13 [8, 20] of the 40 people would be found.'
     """
     kind = "unknown" if basis == "unknown" else "one" if listed == 1 else "all" if listed == people else "some"
     value, low, high = (100 * number if listed == 1 else number for number in found)
     counts = {"people": count(people, "person", "people"), "listed": count(listed, "person", "people")}
     number = span(value, (low, high))
     text = RELEASE_COUNT[kind].format(**counts, found=number if estimate is None else cite(number, estimate))
-    return (RELEASE_COUNT["model"] if basis in ("model", "beyond") else "") + text
+    return RELEASE_COUNT["model"] + text[:1].lower() + text[1:] if basis in ("model", "beyond") else text
 
 
 MOST_TITLED = 4  # systems that a comparison's title names

@@ -160,7 +160,7 @@ def _how_sure(estimate: Estimate, looked_at: str, chance: str, explained: bool, 
     if estimate.interval is None:
         return f"Among {looked_at}, {chance} does not explain that."
     low, high = estimate.interval
-    return f"The true share lies between {low:.0f} and {high:.0f} of 100, allowing for {looked_at}."
+    return f"The true share may be anything from {low:.0f} to {high:.0f} of 100, allowing for {looked_at}."
 
 
 @WORDS.words("channels")

@@ -244,7 +244,7 @@ def _worst_person(
             f"{said} Le hasard {'' if explained else 'ne '}l'explique{'' if explained else ' pas'}, pour {looked_at}."
         )
     low, high = estimate.interval
-    return f"{said} La proportion réelle est entre {low:.0f} et {high:.0f} sur 100, compte tenu de {looked_at}."
+    return f"{said} La proportion réelle peut être de {low:.0f} à {high:.0f} sur 100, compte tenu de {looked_at}."
 
 
 @WORDS.words("linking")
