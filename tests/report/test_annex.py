@@ -23,7 +23,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import text_finding
 from veilmeter.core.options import options_of
-from veilmeter.report import write_report
+from veilmeter.report import exports, write_report
 from veilmeter.report.annex import FILL_IN, Chapter, annex
 from veilmeter.report.decision import decide
 from veilmeter.results.model import Check, Part, Results
@@ -471,3 +471,17 @@ def test_an_entry_of_several_lines_keeps_them(tmp_path: Path) -> None:
     xml = docx.Document(str(path)).element.xml
     assert re.search(r"Example Hospital</w:t>\s*<w:br/>\s*<w:t>1 Main Street", xml)
     assert "Hospital?" not in xml
+
+
+def test_an_annex_on_paper_says_what_it_is_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The template prints both on the first page of an annex alone, which has no page before it."""
+    typeset: dict[str, Any] = {}
+    monkeypatch.setattr(exports, "_typeset", lambda folder, data: typeset.update(data) or b"")
+    results = stating(title="Ward 3", notice="Not real people.")
+    write_report(results, tmp_path / "a.pdf", form="pdf", template="annex")
+    assert typeset["texts"]["whole_title"] == "Ward 3: annex for the file"
+    assert (typeset["notice"], typeset["decision"]) == ("Not real people.", None)
+    template = (ROOT / "src/veilmeter/report/page/report.typ").read_text()
+    before_annex = template[: template.index("#chapters(data.annex)")].splitlines()[-4:]
+    assert any("data.texts.whole_title" in line for line in before_annex)
+    assert any("data.notice" in line for line in before_annex)

@@ -190,12 +190,22 @@ def _data(run: Reported, options: Options, decision: Decision, more: Mapping[str
         "created": day(run.created),
         "notice": str(run.results.settings.get("notice") or ""),
         "annex": chapters,
-        "texts": {"title": texts["annex.title"], "note": texts["annex.note"]},
+        "texts": {
+            "title": texts["annex.title"],
+            "whole_title": _whole_title(run.results),
+            "note": texts["annex.note"],
+        },
         "titles": words.TITLES,
         "notes": words.NOTES,
         "states": words.STATES,
         **more,
     }
+
+
+def _whole_title(results: Results) -> str:
+    """Of the annex alone: what was assessed, and that it is the annex."""
+    texts = annex_texts()
+    return keep_signs(texts["sentence.about"].format(whose=results.title, words=texts["annex.title"].lower()))
 
 
 def _decision(decision: Decision) -> dict[str, Any]:
@@ -317,9 +327,7 @@ def annex_docx(run: Reported, options: Options) -> bytes:
     properties.created = properties.modified = day.replace(tzinfo=None)
     _number_pages(section)
     _set_language(document, options.language)
-    document.add_heading(
-        _written(keep_signs(texts["sentence.about"].format(whose=results.title, words=texts["annex.title"].lower()))), 0
-    )
+    document.add_heading(_written(_whole_title(results)), 0)
     notice = str(results.settings.get("notice") or "")
     if notice:
         document.add_paragraph(_written(notice))
