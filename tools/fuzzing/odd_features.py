@@ -97,7 +97,7 @@ measure - --trials key.txt --json < scores.txt
 measure - --trials key.txt < /dev/zero
 measure - --trials key.txt < /dev/urandom
 measure - --stream --trials key.txt < /dev/zero
-measure scores.txt scores.txt scores.txt --trials key.txt --csv --resamples 10
+measure scores.txt scores.txt scores.txt --trials key.txt --csv --resamples 50
 measure scores.txt --trials key.txt --columns enroll
 measure scores.txt --trials key.txt --columns enroll,test,score,score
 measure scores.txt --trials key.txt --columns -,-,-
@@ -177,7 +177,7 @@ def challenge(special: dict[str, Make]) -> Cases:
             )  # fmt: skip
         found[f"{kind} as statements"] = (_in_place("s.toml", make), "report run --config s.toml --annex --out a.html")
         found[f"{kind} as one of several score files"] = (
-            _in_place("other.txt", make), "measure scores.txt other.txt --trials key.txt --json --resamples 10",
+            _in_place("other.txt", make), "measure scores.txt other.txt --trials key.txt --json --resamples 50",
         )  # fmt: skip
     suffixes = (
         "_",
