@@ -1,19 +1,27 @@
 """How much must leak before it is found? The power of a verdict, by the number of people.
 
-    python -m benchmarks.power [--people 20 40 100] [--seeds 6]
+    python -m benchmarks.power [--people 20 40 100] [--seeds 6] [--draws]
 
 Two attackers without adaptation, so that what is measured is the rule of the verdict and not their cleverness. A part
 of every voice is kept (its size beside noise of 1), or some people are not protected at all. Printed is how often the
 level was raised or high, in brackets how often unknown; the first row is how often that is a false alarm.
+
+With `--draws`, how often the check "draws do not repeat" notices that each recording got one of so many rotations and
+noise (its size beside a voice of length 1), from the release and one run of the attackers.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from benchmarks.world_cases import WORLDS, Case, Voices, World, unprotected
+import numpy as np
+
+from benchmarks.world_cases import DIMENSION, WORLDS, Case, Voices, World, codebook, unprotected, voices_of
 from benchmarks.world_judgments import judge
+from veilmeter.data.embeddings import Embeddings
+from veilmeter.metrics.vector_checks import repeated_draws
+from veilmeter.results.trust import SURE_DRAWS
 
 OPTIONS = {"lengths": [1, 3], "measures": ["scores", "linkability"], "resamples": 30}
 ATTACKERS = ("ignorant", "lazy-informed")
@@ -34,11 +42,42 @@ LEAKS = {
 }
 
 
+NOISE = (0.02, 0.05, 0.1)  # of each coordinate
+SETS = (100, 300, 1000, 3000)
+
+
+def notice_draws(people: int, draws: int, noise: float, seeds: int) -> float:
+    """The share of worlds in which repeated draws are noticed; without draws, the anonymizer puts out noise alone."""
+    world = World(codebook(draws, noise), True, "draws") if draws else WORLDS["perfect"]
+    found = 0
+    for seed in range(seeds):
+        voices = voices_of(world, people, np.random.default_rng([seed, people, draws, int(1000 * noise)]))
+        case = world.make(voices)
+        names = [f"s{person}" for person in voices.own]
+        ids = [f"{name}-{take}" for name, take in zip(names, voices.take, strict=True)]
+        rows = [side for side in (case.original, case.anonymized, case.again) if side is not None]
+        original, *runs = (Embeddings(side, ids, names) for side in rows)
+        noticed = repeated_draws(original, runs, seed=seed)
+        found += noticed is not None and (noticed.size is not None or noticed.p < SURE_DRAWS)
+    return found / seeds
+
+
+def print_draws(sizes: Sequence[int], seeds: int) -> None:
+    print(f"{'draws':>6}{'noise':>7}" + "".join(f"{people:>8} people" for people in sizes))
+    for draws, noise in [(0, 1.0), *((draws, noise) for draws in SETS for noise in NOISE)]:
+        cells = (f"{notice_draws(people, draws, noise, seeds):15.0%}" for people in sizes)
+        print(f"{draws or '-':>6}{noise * DIMENSION**0.5 if draws else 0:7.2f}" + "".join(cells), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", nargs="*", type=int, default=[20, 40, 100])
     parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--draws", action="store_true", help="how often repeated draws are noticed")
     options = parser.parse_args()
+    if options.draws:
+        print_draws(options.people, options.seeds)
+        return
     WORLDS.update(LEAKS)
     print(f"{'':28}" + "".join(f"{people:>14} people" for people in options.people))
     for name in LEAKS:
