@@ -36,7 +36,7 @@ def test_the_page_is_quiet_labelled_and_sounds(told: Told, browser: Any) -> None
         assert "synthetic voices" in page.locator("h1").inner_text()
         page.locator("#people-table tbody tr").first.click()
         sounds = page.locator("#chosen audio")
-        assert sounds.count() == 4  # two recordings, before and after
+        assert sounds.count() == 6  # two recordings: before, after, and one of whom the attacker named
         played = sounds.first.evaluate(
             "async a => { await a.play(); await new Promise(r => setTimeout(r, 400)); return [a.duration, a.error]; }"
         )
