@@ -98,7 +98,6 @@ def test_an_alarm_that_chance_cannot_explain_is_never_doubted_for_being_too_low_
     assert not gate(alarm, trustworthy=True).doubts
     assert not gate(alarm, max={"linkability": "60%"}, max_level="raised").doubts  # both are broken
     assert len(gate(alarm, max={"linkability": "80%"}).doubts) == len(failed)  # it holds, and the risk may be higher
-    assert len(gate(alarm, max_level="high").doubts) == len(failed)
     copied = conclude(replace(sample(), attackers=holders, people=People()), replace(weak, copies=20))
     assert not copied.verdict.trustworthy
     nobody = {**holders, "ignorant": attacker("ignorant", eer(50), link(5.0, low=2.0, high=10.0))}
