@@ -177,8 +177,8 @@ def _refuse_bytes(words: list[str]) -> None:
     """Names go into JSON, tables and pages, which are UTF-8: better refused now than when the results are written."""
     for word in words:
         try:
-            word.encode()
-        except UnicodeEncodeError:
+            os.fsencode(word).decode()  # an ASCII terminal gives names that Python can't encode, though they are UTF-8
+        except UnicodeError:
             _wrong(f"an argument is not UTF-8 text: {word.encode('utf-8', 'replace').decode()!r} (rename the file)")
 
 
