@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from veilmeter.assessment import make_settings
-from veilmeter.assessment.forecast import ANONYMIZING, EXTRACTION, MEASURING, expected_work
+from veilmeter.assessment.forecast import ANONYMIZING, EXTRACTION, MEASURING, forecast_work
 from veilmeter.assessment.stages import SPEEDS, Forecast, Stage, StageLog, Standing, Work, read_speeds
 from veilmeter.data.corpus import SpeechRole, read_corpus
 
@@ -76,7 +76,7 @@ def test_kept_vectors_take_no_time_and_say_nothing_of_the_speed(clock: Clock) ->
         log.stage(Stage.READING, side)
         with log.progress() as count:
             count(100, 100)
-    assert log.forecast.left() == pytest.approx(90.0)
+    assert log.forecast.remaining() == pytest.approx(90.0)
     assert log.forecast.speed("extracting") == 1.0
     log.stage(Stage.DUPLICATES)  # nothing is counted here, and it ends at once
     log.stage(Stage.MEASURING, "attacker-ignorant")
@@ -87,12 +87,12 @@ def test_stages_that_did_not_come_are_over_with_the_verdict(clock: Clock) -> Non
     log = StageLog(lambda text: None, Forecast(speeds={}))
     log.expect(PLAN, workers=1)
     log.stage(Stage.FIRST)
-    assert log.forecast.left() == pytest.approx(60.0)
+    assert log.forecast.remaining() == pytest.approx(60.0)
     log.stage(Stage.UTILITY)
     clock.now += 25.0
-    assert log.forecast.left() == pytest.approx(35.0)  # nothing is counted: by the clock
+    assert log.forecast.remaining() == pytest.approx(35.0)  # nothing is counted: by the clock
     log.stage(Stage.DONE)
-    assert log.forecast.left() == 0.0
+    assert log.forecast.remaining() == 0.0
     assert log.timings == {Stage.FIRST: 0.0, Stage.UTILITY: 25.0}
 
 
@@ -101,7 +101,7 @@ def test_sets_are_one_whole_and_a_second_pass_adds_nothing(clock: Clock) -> None
     forecast = Forecast(seen.append, speeds={})
     for name in ("dev", "test"):
         forecast.expect(name, PLAN, 1)
-    assert forecast.left() == pytest.approx(340.0)
+    assert forecast.remaining() == pytest.approx(340.0)
     for name in ("dev", "test"):
         log = StageLog(lambda text: None, forecast, name)
         log.expect(PLAN, workers=1)
@@ -109,11 +109,11 @@ def test_sets_are_one_whole_and_a_second_pass_adds_nothing(clock: Clock) -> None
         clock.now += 40.0
         log.stage(Stage.FIRST)
     assert seen[-2].stage == "test: reading: original"
-    assert forecast.left() == pytest.approx(120.0)
+    assert forecast.remaining() == pytest.approx(120.0)
     again = StageLog(lambda text: None, forecast, "dev")
     again.expect(PLAN, workers=1)
     again.stage(Stage.DONE)
-    assert forecast.left() == pytest.approx(60.0)
+    assert forecast.remaining() == pytest.approx(60.0)
 
 
 def test_several_corpora_of_one_stage_are_counted_together(clock: Clock) -> None:
@@ -163,7 +163,7 @@ def speech(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_work_follows_from_recordings_and_options(speech: Path) -> None:
     sources: dict[SpeechRole, Any] = {SpeechRole.ORIGINAL: read_corpus(speech / "original")}
     settings = make_settings({"original": [str(speech / "original")], "system": "mcadams", "utility_recordings": 5})
-    work = expected_work(settings, sources, {}, speech / "run")
+    work = forecast_work(settings, sources, {}, speech / "run")
     assert [(entry.stage, entry.details, entry.items) for entry in work] == [
         (Stage.RELEASE, "", 12),
         (Stage.ATTACKER_RUNS, "run 1", 6),
@@ -181,12 +181,12 @@ def test_the_work_follows_from_recordings_and_options(speech: Path) -> None:
     assert seconds[Stage.ATTACKER_RUNS, "run 1"] == pytest.approx(12 * ANONYMIZING["mcadams"])
     assert seconds[Stage.MEASURING, ""] == pytest.approx(MEASURING + 3 * 0.05)
     assert [entry.after for entry in work] == [False] * 9 + [True]
-    without = expected_work(replace(settings, utility=False), sources, {}, speech / "run")
+    without = forecast_work(replace(settings, utility=False), sources, {}, speech / "run")
     assert Stage.UTILITY not in {entry.stage for entry in without}
     twice = replace(settings, extractor=("campplus", "words"), utility=False)
-    later = [entry for entry in expected_work(twice, sources, {}, speech / "run") if entry.after]
+    later = [entry for entry in forecast_work(twice, sources, {}, speech / "run") if entry.after]
     assert {entry.kind for entry in later if entry.stage is Stage.READING} == {"transcribing by moonshine"}
-    assert expected_work(settings, {SpeechRole.ORIGINAL: np.zeros((3, 4))}, {}, None) == []
+    assert forecast_work(settings, {SpeechRole.ORIGINAL: np.zeros((3, 4))}, {}, None) == []
 
 
 def test_vectors_that_the_cache_has_are_not_expected(speech: Path) -> None:
@@ -198,12 +198,12 @@ def test_vectors_that_the_cache_has_are_not_expected(speech: Path) -> None:
     corpus = read_corpus(speech / "original")
     settings = make_settings({"original": [str(speech / "original")], "anonymized": "x", "extractor": [spec]})
     sources: dict[SpeechRole, Any] = {SpeechRole.ORIGINAL: corpus}
-    assert any(entry.stage is Stage.READING for entry in expected_work(settings, sources, {}, None))
+    assert any(entry.stage is Stage.READING for entry in forecast_work(settings, sources, {}, None))
     embed_whole(corpus, spec, Here())
-    assert not any(entry.stage is Stage.READING for entry in expected_work(settings, sources, {}, None))
+    assert not any(entry.stage is Stage.READING for entry in forecast_work(settings, sources, {}, None))
     about = next((speech / "cache").rglob("embeddings.json"))
     about.write_text(json.dumps({"utterances": 5, "left_out": 1}))
-    assert any(entry.stage is Stage.READING for entry in expected_work(settings, sources, {}, None))
+    assert any(entry.stage is Stage.READING for entry in forecast_work(settings, sources, {}, None))
 
 
 def test_utility_is_expected_to_end_with_its_budget_or_its_recordings() -> None:

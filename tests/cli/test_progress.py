@@ -78,8 +78,8 @@ def test_an_assessment_without_a_terminal_says_now_and_then_how_far_it_is(
 
 
 def test_the_time_left_goes_on_but_never_below_what_follows_the_stage() -> None:
-    assert HALFWAY.left_at(1010.0) == 50.0
-    assert HALFWAY.left_at(1500.0) == 20.0
+    assert HALFWAY.remaining_at(1010.0) == 50.0
+    assert HALFWAY.remaining_at(1500.0) == 20.0
     assert HALFWAY.share_at(1000.0) == 0.5
     assert HALFWAY.share_at(1010.0) == pytest.approx(70 / 120)
 

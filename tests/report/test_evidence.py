@@ -13,7 +13,7 @@ from tests.report.conftest import Opened
 from veilmeter.core.estimate import Estimate
 from veilmeter.report import write_report
 from veilmeter.report.compare import write_comparison
-from veilmeter.report.evidence import cited_rows, linked, with_cited, without_links
+from veilmeter.report.evidence import citation_rows, linked, with_cited, without_links
 from veilmeter.report.rows import linking_of_all, row
 from veilmeter.results.run_folder import read_results
 from veilmeter.wording.citations import Citation, citations, cite, of_system
@@ -161,7 +161,7 @@ def test_marks_are_links_in_text_and_nothing_elsewhere() -> None:
     assert str(linked(text, [])) == "a &lt; b: 40 and 40 %"
     # Text that happens to hold such characters is neither a link nor an error.
     assert str(linked("\ue00099\ue001x\ue002\ue000", targets)) == "x"
-    rows, ids = cited_rows(collected.made)
+    rows, ids = citation_rows(collected.made)
     assert [one.attacker for one in rows] == ["", "B1"]
     assert len(set(ids)) == 2
 

@@ -25,9 +25,9 @@ from veilmeter.report.public import pseudonyms, reported, run_key
 from veilmeter.report.sound import (
     AUDIO_SECONDS,
     _find_paths,
+    attacker_answers,
     data_uri,
     first_seconds,
-    named_speakers,
     pairs_of,
     player_of,
     recordings_of,
@@ -115,8 +115,8 @@ def test_whom_the_attacker_named_is_who_scored_highest(place: Path) -> None:
         )[1]
         for row in table
     }
-    assert named_speakers(run, PEOPLE) == best
-    assert named_speakers(run, PEOPLE[:1]).keys() < best.keys()
+    assert attacker_answers(run, PEOPLE) == best
+    assert attacker_answers(run, PEOPLE[:1]).keys() < best.keys()
     recordings = recordings_of(run)
     pairs = pairs_of(run)
     originals = {data_uri(pair.original): pair.original for pair in pairs.values()}

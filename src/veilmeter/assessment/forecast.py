@@ -52,7 +52,7 @@ def measuring_work(settings: Settings, people: int, *, after: bool = False) -> W
     return Work(Stage.MEASURING, kind, MEASURING + MEASURING_PERSON * people, after=after)
 
 
-def expected_work(
+def forecast_work(
     settings: Settings, sources: Mapping[SpeechRole, Any], corpora: Corpora, folder: Path | None
 ) -> list[Work]:
     """All work from the first extraction to the end; nothing for vectors, of which nothing is known before they are

@@ -28,7 +28,7 @@ from veilmeter.assessment.conclude import (
 )
 from veilmeter.assessment.evidence import DuplicateAudio, find_duplicate_audio
 from veilmeter.assessment.experiment import Experiment, build_experiment, further_experiments, further_labels
-from veilmeter.assessment.forecast import expected_work, extraction_cost, measuring_work, utility_budget
+from veilmeter.assessment.forecast import extraction_cost, forecast_work, measuring_work, utility_budget
 from veilmeter.assessment.given_scores import ScoreFiles, measure_given
 from veilmeter.assessment.inputs import InputReader
 from veilmeter.assessment.plan import AssessmentPlan, describe, make_plan
@@ -318,7 +318,7 @@ class SpeechRun(Run):
             self.log.say(who)
         reader = InputReader(self.settings, self.sources, self.engine, self.log, self.folder)
         reader.check()
-        if work := expected_work(self.settings, self.sources, reader.corpora, self.folder):
+        if work := forecast_work(self.settings, self.sources, reader.corpora, self.folder):
             self.log.expect(work, self.engine.workers)
         reader.read_sides()
         reader.read_training()

@@ -73,14 +73,14 @@ class Standing:
     least: float
     told: float
 
-    def left_at(self, now: float) -> float:
+    def remaining_at(self, now: float) -> float:
         """Seconds left at a later time, if nothing else was told since."""
         return max(self.least, (self.left or 0.0) - (now - self.told))
 
     def share_at(self, now: float) -> float:
         """The share of the time that is over, from 0 to 1."""
         elapsed = self.elapsed + now - self.told
-        return elapsed / max(elapsed + self.left_at(now), 1e-9)
+        return elapsed / max(elapsed + self.remaining_at(now), 1e-9)
 
 
 class _Running:
@@ -196,7 +196,7 @@ class Forecast:
         """Show how far the assessment is."""
         now = time.monotonic()
         least = sum(self._seconds(work) for work in self._all_waiting())
-        left = least + self._left_of_running(now)
+        left = least + self._remaining_of_running(now)
         counted = (0, 0) if self._running is None else (self._running.done, self._running.total)
         self._show(Standing(self._stage, *counted, now - self._started, left if left > 0 else None, least, now))
 
@@ -204,11 +204,11 @@ class Forecast:
         for waiting in self._waiting.values():
             yield from waiting
 
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Seconds until everything is done."""
-        return sum(self._seconds(work) for work in self._all_waiting()) + self._left_of_running(time.monotonic())
+        return sum(self._seconds(work) for work in self._all_waiting()) + self._remaining_of_running(time.monotonic())
 
-    def _left_of_running(self, now: float) -> float:
+    def _remaining_of_running(self, now: float) -> float:
         running = self._running
         if running is None:
             return 0.0
@@ -246,7 +246,7 @@ class Forecast:
         if self.is_told or not first or not (first in self._known or taken >= _TRUSTED):
             return ""
         self.is_told = True
-        left = self.left()
+        left = self.remaining()
         if left < LEAST_TOLD:
             return ""
         told = [f"about {rough_duration(left)}"]
@@ -307,7 +307,7 @@ class StageLog:
         self._last = stage
         self.forecast.begin(self.part, stage, details)
         self._tell()
-        left = self.forecast.left()
+        left = self.forecast.remaining()
         told = f" (about {rough_duration(left)} left)" if left >= LEAST_TOLD and self.forecast.is_told else ""
         self.say((f"{stage}: {details}" if details else str(stage)) + told)
 

@@ -278,7 +278,7 @@ def _show_first(assessment: Assessment, place: RunOptions, display: terminal.Ass
     wait for these."""
     report = _report(assessment) if place.report else None
     if place.wait and not place.json:
-        with display.paused():
+        with display.pause():
             _print_first(assessment.results)
             print(f"Report: {report or assessment.folder}\n", flush=True)
     return place.wait
@@ -325,7 +325,7 @@ def _show_first_sets(challenge: ChallengeAssessment, place: RunOptions, display:
         for assessment in challenge.sets.values():
             _report(assessment)
     if place.wait and not place.json:
-        with display.paused():
+        with display.pause():
             for name, assessment in challenge.sets.items():
                 print(f"{name} ({assessment.results.verdict.level})")
                 _print_first(assessment.results)

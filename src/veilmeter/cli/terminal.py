@@ -152,7 +152,7 @@ class AssessmentDisplay:
             self._live.stop()
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Without the bar while results are printed."""
         if self._live is None:
             yield
@@ -194,7 +194,7 @@ class AssessmentDisplay:
 def _time_left(standing: Standing, now: float) -> str:
     if standing.left is None:
         return ""
-    return f"{100 * standing.share_at(now):.0f} %, about {rough_duration(standing.left_at(now))} left"
+    return f"{100 * standing.share_at(now):.0f} %, about {rough_duration(standing.remaining_at(now))} left"
 
 
 def _stage_line(standing: Standing) -> str:

@@ -14,7 +14,7 @@ from veilmeter.core.findings import Finding, Reference, map_references
 from veilmeter.metrics.measure import MEASURES, find_measure
 from veilmeter.report.annex import FILL_IN, Chapter, Table
 from veilmeter.report.decision import Decision, Dots, decide, never_tested
-from veilmeter.report.evidence import SYSTEM, cited_rows
+from veilmeter.report.evidence import SYSTEM, citation_rows
 from veilmeter.report.figures import style
 from veilmeter.report.figures.systems import ranking_figure, system_figures, uses
 from veilmeter.report.html import Options, page, render
@@ -92,7 +92,7 @@ def render_comparison(comparison: Comparison, folder: Path, *, bundle: bool = Fa
             "criteria": _criteria(systems),
             "annex": _annex(systems),
         }
-    rows, targets = cited_rows(cited.made)
+    rows, targets = citation_rows(cited.made)
     figures = system_figures({system.name: system.results for system in systems})
     use = next((use for _, use, _ in uses({system.name: system.results for system in systems})), None)
     notices = {str(system.results.settings.get("notice") or "") for system in systems}

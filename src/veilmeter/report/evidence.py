@@ -46,23 +46,23 @@ def with_cited(
         known = _find([one for rows in numbered for one in rows], citation.estimate)
         home = places.get(section_of(citation.estimate.name))
         if known is None and home is not None:
-            made = cited_row(citation)
+            made = citation_row(citation)
             known = replace(made, id=address(f"{made.attacker} {made.label}", taken))
             numbered[home].append(known)
         targets.append("" if known is None else known.id)
     return numbered, targets
 
 
-def cited_rows(cited: Sequence[Citation]) -> tuple[list[Row], list[str]]:
+def citation_rows(cited: Sequence[Citation]) -> tuple[list[Row], list[str]]:
     """A row for every citation, and their addresses."""
-    rows = with_addresses(map(cited_row, cited), set())
+    rows = with_addresses(map(citation_row, cited), set())
     return rows, [one.id for one in rows]
 
 
 SYSTEM = "system"  # in the context of an estimate: the system that it belongs to
 
 
-def cited_row(citation: Citation) -> Row:
+def citation_row(citation: Citation) -> Row:
     """A row for a figure that no table has: the strongest attacker as chosen on other people, or one person."""
     point = citation.estimate
     system = citation.system or str(point.context.get(SYSTEM, ""))

@@ -295,7 +295,7 @@ CHECKBOX_XML = f"""<w:sdt xmlns:w="http://{_WORD}" xmlns:w14="http://{_WORD_2010
 <w:sdtContent><w:r><w:t>{CHECKBOX}</w:t></w:r></w:sdtContent></w:sdt>"""
 
 
-def _written(text: str) -> str:
+def _docx_text(text: str) -> str:
     """Without control characters; lines and spaces stay as they are."""
     return clean(text, keep=f"\n{NO_BREAK_SPACE}")
 
@@ -327,10 +327,10 @@ def annex_docx(run: Reported, options: Options) -> bytes:
     properties.created = properties.modified = day.replace(tzinfo=None)
     _number_pages(section)
     _set_language(document, options.language)
-    document.add_heading(_written(_whole_title(results)), 0)
+    document.add_heading(_docx_text(_whole_title(results)), 0)
     notice = str(results.settings.get("notice") or "")
     if notice:
-        document.add_paragraph(_written(notice))
+        document.add_paragraph(_docx_text(notice))
     document.add_paragraph(texts["annex.note"])
     for chapter in annex(results, decision, run.created, template=options.template):
         heading = _add_chapter(document, chapter, texts["fill_in"])
@@ -378,9 +378,9 @@ def _keep_together(row: Any) -> None:
 def _add_chapter(document: Any, chapter: Chapter, fill_in: str) -> Any:
     heading = document.add_heading(chapter.title, 1)
     for paragraph in chapter.paragraphs:
-        document.add_paragraph(_written(paragraph)).paragraph_format.keep_with_next = True
+        document.add_paragraph(_docx_text(paragraph)).paragraph_format.keep_with_next = True
     for item in chapter.items:
-        document.add_paragraph(_written(item), style="List Bullet")
+        document.add_paragraph(_docx_text(item), style="List Bullet")
     if chapter.table is not None:
         _add_table(document, chapter.table, fill_in)
     return heading
@@ -392,7 +392,7 @@ def _add_table(document: Any, content: Table, fill_in: str) -> None:
     table.style, table.autofit = "Table Grid", False
     if headed:
         for cell, title in zip(table.add_row().cells, content.head, strict=True):
-            cell.paragraphs[0].add_run(_written(title)).bold = True
+            cell.paragraphs[0].add_run(_docx_text(title)).bold = True
         _repeat_on_every_page(table.rows[0])
     for number, row in enumerate(content.rows):
         entry = content.entry_of(number)
@@ -401,9 +401,9 @@ def _add_table(document: Any, content: Table, fill_in: str) -> None:
             if written == CHECKBOX:
                 _add_checkbox(cell.paragraphs[0], row[1])
             elif not written or (entry and place == 1):
-                _add_control(cell.paragraphs[0], _written(written), title, entry if place == 1 else "", fill_in)
+                _add_control(cell.paragraphs[0], _docx_text(written), title, entry if place == 1 else "", fill_in)
             else:
-                cell.paragraphs[0].add_run(_written(written)).bold = place == 0
+                cell.paragraphs[0].add_run(_docx_text(written)).bold = place == 0
     _set_columns(document, table)
 
 
@@ -427,7 +427,7 @@ def _add_checkbox(paragraph: Any, option: str) -> None:
     from docx.oxml import parse_xml
 
     control = parse_xml(CHECKBOX_XML)
-    control[0][0].set(control[0][0].keys()[0], _written(option)[:MOST_OF_A_TITLE])
+    control[0][0].set(control[0][0].keys()[0], _docx_text(option)[:MOST_OF_A_TITLE])
     paragraph._p.append(control)
 
 
@@ -444,7 +444,7 @@ def _add_control(paragraph: Any, text: str, title: str, entry: str, fill_in: str
         return made
 
     control, properties, content = (element(name) for name in ("sdt", "sdtPr", "sdtContent"))
-    properties.append(element("alias", _written(title)[:MOST_OF_A_TITLE]))
+    properties.append(element("alias", _docx_text(title)[:MOST_OF_A_TITLE]))
     properties.append(element("tag", f"annex.{entry}" if entry else "annex"))
     run = element("r")
     if not text:

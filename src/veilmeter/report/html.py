@@ -226,7 +226,9 @@ def people_data(results: Results, recordings: Recordings) -> dict[str, Any]:
                 {
                     "original": played.original,
                     "anonymized": played.anonymized,
-                    "named": words.named_person(played.named, played.named == person.speaker) if played.named else "",
+                    "named": words.attacker_answer(played.named, played.named == person.speaker)
+                    if played.named
+                    else "",
                     "named_sound": played.named_sound,
                 }
                 for played in recordings.get(person.speaker, ())

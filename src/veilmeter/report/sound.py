@@ -187,7 +187,7 @@ def recordings_of(run: Reported) -> Recordings:
     for pair in pairs_of(run).values():
         by_speaker.setdefault(pair.original.speaker, []).append(pair)
     riskiest = [person.speaker for person in run.results.people.persons[:AUDIO_SPEAKERS]]
-    named = named_speakers(run, riskiest)
+    named = attacker_answers(run, riskiest)
     sounds: dict[tuple[Any, ...], str] = {}
 
     def sound(utterance: Utterance) -> str:
@@ -196,7 +196,7 @@ def recordings_of(run: Reported) -> Recordings:
             sounds[place] = data_uri(utterance)
         return sounds[place]
 
-    def played(pair: Pair) -> PlayedRecording:
+    def play(pair: Pair) -> PlayedRecording:
         who = named.get(pair.anonymized.id) or named.get(pair.original.id) or ""
         others = (other for other in by_speaker.get(who, ()) if other is not pair and is_playable(other))
         other = next(others, None)
@@ -209,11 +209,11 @@ def recordings_of(run: Reported) -> Recordings:
         ordered = sorted(
             by_speaker.get(speaker, ()), key=lambda pair: not {pair.anonymized.id, pair.original.id} & set(named)
         )
-        heard[speaker] = [played(pair) for pair in islice(filter(is_playable, ordered), AUDIO_RECORDINGS)]
+        heard[speaker] = [play(pair) for pair in islice(filter(is_playable, ordered), AUDIO_RECORDINGS)]
     return heard
 
 
-def named_speakers(run: Reported, speakers: Sequence[str]) -> dict[str, str]:
+def attacker_answers(run: Reported, speakers: Sequence[str]) -> dict[str, str]:
     """Whom the headline's attacker takes each recording of these speakers for, by the id of the recording; nothing
     where the run did not keep its scores."""
     case = strongest(run.results)

@@ -16,7 +16,7 @@ from veilmeter.assessment.challenge.table import (
     speaker_rows,
     write_rows,
 )
-from veilmeter.assessment.forecast import expected_work
+from veilmeter.assessment.forecast import forecast_work
 from veilmeter.assessment.protocol import GivenProtocol
 from veilmeter.assessment.run import run_assessment
 from veilmeter.assessment.settings import Settings
@@ -128,7 +128,7 @@ def _expect_sets(
         new = {role: corpora for role, corpora in speech.sources.items() if (role, speech.folders[role]) not in seen}
         seen |= {(role, speech.folders[role]) for role in new}
         own = replace(settings, vpc=None, sets=(), suffix=None, **speech.folders)
-        forecast.expect(name, expected_work(own, new, {}, folder / name), workers)
+        forecast.expect(name, forecast_work(own, new, {}, folder / name), workers)
 
 
 def _assess_sets(

@@ -318,9 +318,9 @@ def strip_caption(people: int, exposed: Sequence[str], cut: bool, recognized: bo
     )
 
 
-def named_person(name: str, right: bool) -> str:
+def attacker_answer(name: str, right: bool) -> str:
     """
-    >>> named_person("P14", False)
+    >>> attacker_answer("P14", False)
     'P14 (wrong)'
     """
     return f"{name} ({'right' if right else 'wrong'})"

@@ -169,7 +169,7 @@ def _release_found(attacker: str, candidates: int, about: str, chosen: bool | No
 
 
 @WORDS.words("linked_without")
-def _linked_without(number: int, linked: Estimate, before: Estimate, attacker: str, **further: Any) -> str:
+def _linking_without(number: int, linked: Estimate, before: Estimate, attacker: str, **further: Any) -> str:
     them = "elle" if number == 1 else "elles"
     return (
         f"Sans {them}, {_who(attacker)} relierait {of_hundred(linked)} enregistrements sur 100 des autres personnes ; "
