@@ -156,7 +156,7 @@ def main() -> None:
             with suppress(OSError):  # the terminal is closed
                 print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
                 _flush()
-            _leave_at_once()
+            _leave_at_once(Exit.STOPPED)
         _flush()
         raise
     except ModuleNotFoundError as error:
@@ -182,13 +182,13 @@ def _refuse_bytes(words: list[str]) -> None:
             _wrong(f"an argument is not UTF-8 text: {word.encode('utf-8', 'replace').decode()!r} (rename the file)")
 
 
-def _leave_at_once() -> NoReturn:
-    """End the process without taking every module and model apart, which takes Python seconds. Functions registered
-    with `atexit` are called."""
+def _leave_at_once(code: Exit) -> NoReturn:
+    """End the process without taking every module and model apart, which takes Python seconds and in which libraries
+    whose threads have just started sometimes abort. Functions registered with `atexit` are called."""
     with suppress(OSError):
         sys.stderr.flush()
     atexit._run_exitfuncs()
-    os._exit(Exit.STOPPED)
+    os._exit(code)
 
 
 def _flush() -> None:
@@ -203,7 +203,8 @@ def _flush() -> None:
 
 def _wrong(text: str) -> NoReturn:
     print(f"error: {_printable(text)}", file=sys.stderr)
-    raise SystemExit(Exit.WRONG_INPUT) from None
+    _flush()
+    _leave_at_once(Exit.WRONG_INPUT)
 
 
 def _our_mistake(error: Exception) -> NoReturn:
