@@ -200,7 +200,7 @@ def _flatten(prints: Sequence[NDArray[np.uint32]]) -> tuple[NDArray[np.uint32], 
 
 
 LEAST_COMPARED = 20  # recordings: among fewer nothing stands out
-MUCH_ALIKE = 0.6  # correlation: a third of the energy is the original's
+MUCH_ALIKE = 0.75  # correlation: more than half of the energy is the original's
 LONGEST = 120.0  # seconds of a recording that are compared: a copy shows in two minutes
 
 

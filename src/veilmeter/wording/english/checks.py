@@ -110,8 +110,8 @@ def _recordings_unchanged(unchanged: int, compared: int, let_through: int) -> st
     if let_through:
         verb = "is" if let_through == 1 else "are"
         sentences.append(
-            f"{let_through:,} of {compared:,} anonymized recordings {verb} far more like the original than all others "
-            "are: hardly anything was changed in them."
+            f"{let_through:,} of {compared:,} anonymized recordings {verb} far more like the original than the "
+            f"others are, and may be hardly changed."
         )
     return " ".join(sentences)
 

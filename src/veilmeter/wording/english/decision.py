@@ -144,7 +144,7 @@ REMEDIES = {
     "everybody is recognized on original speech": "Assess with a recognizer that knows everybody without anonymization, "
     "or leave out those whom it does not know.",
     "adaptation helps": "Give the attackers more training speech: their adaptation failed, and a real attacker may do better.",
-    "anonymized differs from original": "Check the files: some anonymized recordings were hardly changed, or not at all.",
+    "anonymized differs from original": "Check the files: some anonymized recordings seem to be hardly changed, or not at all.",
     "no copies in enrollment and trials": "Remove duplicates: some recordings are in both the enrollment and the trials.",
     "enough speakers": "Assess more people: the figures are too uncertain for a decision.",
     "training speakers are others": "Train the attackers on people who are not assessed.",

@@ -52,7 +52,7 @@ CHECKS = {
         "The attacker hardly recognizes people even in original speech.",
     ),
     "adaptation helps": ("Attackers who know more find more.", "Attackers who know more do not find more."),
-    "anonymized differs from original": ("All recordings were changed.", "Some recordings were hardly changed."),
+    "anonymized differs from original": ("All recordings were changed.", "Some recordings seem hardly changed."),
     "no copies in enrollment and trials": (
         "No recording is on both sides of the comparison.",
         "Some recordings are on both sides of the comparison.",

@@ -373,7 +373,7 @@ def _recordings_unchanged(unchanged: int, compared: int, let_through: int) -> st
     )
     if let_through:
         said.append(
-            f"{capitalize(of_all)}, {whole(let_through)} ressemblent bien plus à l'original que tous les autres : presque rien n'y a été changé."
+            f"{capitalize(of_all)}, {whole(let_through)} ressemblent bien plus à l'original que les autres et sont peut-être presque inchangés."
         )
     return " ".join(said) or f"{capitalize(of_all)}, aucun n'est identique à son original."
 
