@@ -279,7 +279,7 @@ def test_one_folder_of_voiceprivacy_data(voiceprivacy: Path, tmp_path: Path) -> 
 
     heard = recordings_of(reported(tmp_path / "run"))
     assert len(heard) == 8
-    assert all(one["original"] != one["anonymized"] for ones in heard.values() for one in ones)
+    assert all(one.original != one.anonymized for ones in heard.values() for one in ones)
     with pytest.raises(InputError, match="no folder has the suffix '_other'"):
         assess(voiceprivacy, voiceprivacy, **options, suffix="_other")
     shutil.copytree(data / "libri_test_enrolls", data / "libri_test_enrolls_third")

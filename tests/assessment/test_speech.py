@@ -110,11 +110,12 @@ def test_nothing_is_listened_to_before_both_sides_fit(tmp_path: Path, rows: str,
 
 
 def test_recordings_that_are_not_there_are_said_at_once(tmp_path: Path) -> None:
-    call(tmp_path / "a.wav", 200)
-    listed = table(tmp_path, "path,speaker", "a.wav,s1", "b.wav,s1")
+    for name in "ac":
+        call(tmp_path / f"{name}.wav", 200)
+    listed = table(tmp_path, "path,speaker", "a.wav,s1", "b.wav,s1", "c.wav,s2")
     sayings: list[str] = []
     sources = dict.fromkeys(SIDES, str(listed))
-    check_inputs(sources, Settings(), sayings.append)
+    check_inputs(sources, Settings(language="en"), sayings.append)
     assert len(sayings) == 2
     assert all("b.wav: there is no such file" in text for text in sayings)
     with pytest.raises(InputError, match="there is no such file"):

@@ -102,7 +102,7 @@ def test_the_page_has_its_words_and_color(tmp_path: Path) -> None:
 
 
 def test_its_table_has_the_options_of_any_attacker() -> None:
-    with pytest.raises(InputError, match="no use for backend"):
+    with pytest.raises(InputError, match="no option backend"):
         assess(speech(np.eye(12)), speech(np.eye(12)), attackers={NAME: {"backend": "plda"}})
 
 

@@ -16,6 +16,7 @@ EVERYWHERE = ("--json", "--csv", "--markdown", "--latex", "--quiet", "--jobs", "
               "--no-intervals", "--eer-method", "--strict", "--max-seconds", "--enroll", "--beside", "--part",
               "--root")  # fmt: skip
 OWN_WORDS = {("assess", "--json"), ("assess", "--enroll"), ("invert", "--enroll")}  # they take or give something else
+OWN_WORDS |= {("assess", "--eer-method")}  # it is among the measures there
 
 
 def _commands() -> dict[str, Any]:

@@ -372,11 +372,11 @@ def check_inputs(sources: Mapping[SpeechRole, Any], settings: Settings, say: Say
     if not corpora:
         return corpora  # vectors are read in seconds, and matched then
     sides = [_list_side(role, sources.get(role), corpora) for role in SIDES]
-    if sides[0]:
-        refuse_one_speaker([speaker for part in sides[0] for speaker in part.speakers], _first_path(sources))
     if all(sides):
         places = ", ".join(map(str, _paths(SpeechRole.ANONYMIZED, sources.get(SpeechRole.ANONYMIZED))))
         find_partners(Listed.concatenate(sides[0]), Listed.concatenate(sides[1]), places)
+    if sides[0]:
+        refuse_one_speaker([speaker for part in sides[0] for speaker in part.speakers], _first_path(sources))
     return corpora
 
 

@@ -227,7 +227,7 @@ def test_spane_datafiles(tmp_path: Path) -> None:
         for i in (1, 2, 3)
     ]  # fmt: skip
     file = lines(tmp_path / "libri.txt", *rows)
-    with pytest.raises(InputError, match=r"nobody says which folder that is.*--root"):
+    with pytest.raises(InputError, match=r"it is unknown which folder that is.*--root"):
         read_corpus(file)
     corpus = read_corpus(file, roots=[tmp_path / "audio"])
     assert corpus.layout == "spane"

@@ -89,7 +89,7 @@ def test_real_xvector_folder(vpc2020: Path) -> None:
 
 def test_no_speakers_no_vectors_no_file(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", ids=np.array(["u"]), vectors=np.ones((1, 3)))
-    with pytest.raises(InputError, match="who speaks"):
+    with pytest.raises(InputError, match="the speakers of these utterances are unknown"):
         read_embeddings(tmp_path / "a.npz")
     (tmp_path / "utt2spk").write_text("u s\n")
     assert read_embeddings(tmp_path / "a.npz").names == ("s",)

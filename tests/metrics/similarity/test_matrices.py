@@ -209,7 +209,7 @@ def test_what_can_not_be_measured() -> None:
     ]:
         with pytest.raises(InputError, match=match):
             similarity(o, p, speakers, **bad)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="two speakers"):
+    with pytest.raises(InputError, match="only one speaker"):
         similarity(o, p, ["a"] * 6)
     with pytest.raises(InputError, match="single utterance"):
         similarity(o, p, ["a"] * 5 + ["b"])
