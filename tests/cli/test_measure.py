@@ -34,7 +34,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  #
         monkeypatch.setattr(sys, "argv", ["veilmeter", *map(str, arguments)])
         monkeypatch.setenv("COLUMNS", "100")
         try:
-            cli.main()
+            cli.run_command()
             code = 0
         except SystemExit as end:
             code = int(end.code or 0)

@@ -136,6 +136,17 @@ def veilmeter(
 
 
 def main() -> None:
+    try:
+        run_command()
+    except SystemExit as leave:
+        if leave.code == Exit.WRONG_INPUT:
+            _flush()
+            _leave_at_once(Exit.WRONG_INPUT)
+        raise
+
+
+def run_command() -> None:
+    """Run the command of this process's arguments; SystemExit where it ends with another code than 0."""
     # A closed terminal (SIGHUP), SIGQUIT and SIGTERM end the run as Ctrl-C does, so that files are closed whole and
     # workers go home; not where nohup or a shell had them ignored.
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
@@ -203,8 +214,7 @@ def _flush() -> None:
 
 def _wrong(text: str) -> NoReturn:
     print(f"error: {_printable(text)}", file=sys.stderr)
-    _flush()
-    _leave_at_once(Exit.WRONG_INPUT)
+    raise SystemExit(Exit.WRONG_INPUT) from None
 
 
 def _our_mistake(error: Exception) -> NoReturn:
