@@ -117,13 +117,12 @@ def test_a_figure_opens_what_it_is_and_its_row_has_an_address(browser: Any, repo
         first.press("Enter")
         box.get_by_text("Row in the table").click()
         assert page.evaluate("location.hash") == target
-        assert page.locator(f"[id='{target[1:]}']").is_visible()
-        assert "found" in str(page.locator(f"[id='{target[1:]}']").get_attribute("class"))
+        page.wait_for_selector(f".found[id='{target[1:]}']", state="visible")  # its section is unfolded by an event
         address = page.url
         page.goto("about:blank")
         page.goto(address)
         page.wait_for_selector("html[data-ready]", timeout=60_000)
-        assert page.locator(f"[id='{target[1:]}']").is_visible()
+        page.wait_for_selector(f"[id='{target[1:]}']", state="visible")
         assert not opened.said
 
 
