@@ -66,7 +66,9 @@ def _text(name: str, content: str | bytes) -> Make:
     return make
 
 
-def _in_place(name: str, make: Make) -> Make:
+def in_place(name: str, make: Make) -> Make:
+    """Make something else where a file was."""
+
     def put(folder: Path) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -162,22 +164,22 @@ def challenge(special: dict[str, Make]) -> Cases:
     copy, original = "vpc/data/libri_test_trials_f_mine", "vpc/data/libri_test_trials_f"
     for kind, make in special.items():
         for file in (f"{copy}/wav/11-f0.wav", f"{copy}/utt2spk", f"{original}/utt2spk", f"{original}/trials"):
-            found[f"{kind} as {file} (challenge check)"] = (_in_place(file, make), check)
+            found[f"{kind} as {file} (challenge check)"] = (in_place(file, make), check)
         for file in ("vpc/exp/asr/x_mine/wer.txt", "run/x_mine.csv", "run/emotions.csv"):
-            found[f"{kind} as {file} (challenge zip)"] = (_in_place(file, make), archive + " --run run")
+            found[f"{kind} as {file} (challenge zip)"] = (in_place(file, make), archive + " --run run")
         found[f"{kind} as wav.scp (anonymize --vpc)"] = (
-            _in_place(f"{original}/wav.scp", make),
+            in_place(f"{original}/wav.scp", make),
             "anonymize --vpc vpc/data --suffix _b --sets libri_test_trials_f --system mcadams --jobs 1",
         )
         for file in ("table.txt", "table.npy", "utt2spk"):
-            found[f"{kind} as {file}"] = (_in_place(file, make), _TABLE)
+            found[f"{kind} as {file}"] = (in_place(file, make), _TABLE)
         for file in ("config.json", "model.safetensors"):
             found[f"{kind} as {file} of a model"] = (
-                _in_place(f"model/{file}", make), "embed corpus out --extractor wavlm:model --jobs 1 --offline",
+                in_place(f"model/{file}", make), "embed corpus out --extractor wavlm:model --jobs 1 --offline",
             )  # fmt: skip
-        found[f"{kind} as statements"] = (_in_place("s.toml", make), "report run --config s.toml --annex --out a.html")
+        found[f"{kind} as statements"] = (in_place("s.toml", make), "report run --config s.toml --annex --out a.html")
         found[f"{kind} as one of several score files"] = (
-            _in_place("other.txt", make), "measure scores.txt other.txt --trials key.txt --json --resamples 50",
+            in_place("other.txt", make), "measure scores.txt other.txt --trials key.txt --json --resamples 50",
         )  # fmt: skip
     suffixes = (
         "_",

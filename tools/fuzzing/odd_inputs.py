@@ -389,20 +389,10 @@ def _is_leftover(name: str) -> bool:
     return (name.endswith(".part") and not name.endswith(".manifest.jsonl.part")) or "scratch" in name or name == "hit"
 
 
-def _replace(name: str, make: Callable[[Path], object]) -> Callable[[Path], object]:
-    def prepare(folder: Path) -> None:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        make(path)
-
-    return prepare
-
-
 def all_cases() -> dict[str, tuple[Callable[[Path], object], str]]:
     """Every case by name."""
     cases = {
-        f"{kind} as {name}": (_replace(re.sub(r" \(.*", "", name), make), command)
+        f"{kind} as {name}": (odd_features.in_place(re.sub(r" \(.*", "", name), make), command)
         for name, command in FILES.items()
         for kind, make in SPECIAL.items()
     }

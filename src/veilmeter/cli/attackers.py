@@ -89,7 +89,9 @@ def _groups(attackers: Iterable[Attacker]) -> dict[str, list[Attacker]]:
 
 def _description(attacker: Attacker) -> str:
     """What it does, and its names elsewhere where they are others."""
+    from veilmeter.wording.numbers import capitalize
+
     names = {"VoicePrivacy": attacker.voiceprivacy, "Vauquier et al. 2025": attacker.vauquier2025}
     elsewhere = "; ".join(f"{who}: {name}" for who, name in names.items() if name and name != attacker.name)
-    about = attacker.about[:1].upper() + attacker.about[1:]
+    about = capitalize(attacker.about)
     return f"{about} ({elsewhere})." if elsewhere else f"{about}."
