@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from veilmeter.core.estimate import Estimate, format_number
+from veilmeter.core.findings import Reference
 from veilmeter.wording.citations import cite
 from veilmeter.wording.language import is_english, localize, small_word
 
@@ -135,6 +136,13 @@ def listing(words: Sequence[str], last: str = "and") -> str:
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {small_word(last)} {words[-1]}"
+
+
+def by_language_code(languages: Sequence[Reference], figures: Sequence[float]) -> list[tuple[str, float]]:
+    """The figure of each language; nothing where a language was left out of what may be published."""
+    if len(languages) != len(figures):
+        return []
+    return [(code.id, figure) for code, figure in zip(languages, figures, strict=True)]
 
 
 def capitalize(sentence: str) -> str:

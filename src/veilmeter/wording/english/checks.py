@@ -8,7 +8,7 @@ from veilmeter.core.estimate import Estimate
 from veilmeter.core.findings import Direction, Level, Reference
 from veilmeter.wording.catalog import Catalog, shown
 from veilmeter.wording.english.verdict import needs, within
-from veilmeter.wording.numbers import capitalize, chance, count, of_hundred, percent, roughly
+from veilmeter.wording.numbers import by_language_code, capitalize, chance, count, of_hundred, percent, roughly
 
 WORDS = Catalog()
 
@@ -24,8 +24,7 @@ def _original_eer(
     languages: tuple[Reference, ...] = (),
     language_eers: tuple[float, ...] = (),
 ) -> str:
-    known = zip(languages, language_eers, strict=True) if len(languages) == len(language_eers) else ()  # none left out
-    spoken = ", ".join(f"{code.id} {value:.1f} %" for code, value in known)
+    spoken = ", ".join(f"{code} {value:.1f} %" for code, value in by_language_code(languages, language_eers))
     by_language = f" (by language: {spoken})" if spoken else ""
     if passed:
         return f"On original speech the attacker's EER is {eer:.1f} %{by_language}: it recognizes people (limit {limit:g} %)."

@@ -11,6 +11,7 @@ from veilmeter.wording.catalog import Catalog, shown
 from veilmeter.wording.english.verdict import share_of
 from veilmeter.wording.french.annex import ATTACKERS, CHECKS, TEXTS
 from veilmeter.wording.numbers import (
+    by_language_code,
     capitalize,
     chance,
     count,
@@ -314,8 +315,7 @@ def _original_eer(
     languages: tuple[Reference, ...] = (),
     language_eers: tuple[float, ...] = (),
 ) -> str:
-    known = zip(languages, language_eers, strict=True) if len(languages) == len(language_eers) else ()
-    spoken = ", ".join(f"{code.id} {percent(value, 1)}" for code, value in known)
+    spoken = ", ".join(f"{code} {percent(value, 1)}" for code, value in by_language_code(languages, language_eers))
     by_language = f" ; par langue : {spoken}" if spoken else ""
     figures = f"l'EER de l'attaquant{_within(group)} est de {percent(eer, 1)} (limite {percent(limit)}{by_language})"
     return (
