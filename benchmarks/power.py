@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from benchmarks.world_cases import DIMENSION, WORLDS, Case, Voices, World, codebook, unprotected, voices_of
-from benchmarks.world_judgments import judge
+from benchmarks.world_outcomes import assess_world
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.vector_checks import repeated_draws
 from veilmeter.results.trust import SURE_DRAWS
@@ -83,7 +83,7 @@ def main() -> None:
     for name in LEAKS:
         cells = []
         for people in options.people:
-            levels = [judge(name, people, seed, ATTACKERS, OPTIONS).level for seed in range(options.seeds)]
+            levels = [assess_world(name, people, seed, ATTACKERS, OPTIONS).level for seed in range(options.seeds)]
             found = sum(level in ("raised", "high") for level in levels) / options.seeds
             cells.append(f"{found:.0%} ({levels.count('unknown') / options.seeds:.0%})")
         print(f"{name:28}" + "".join(f"{cell:>21}" for cell in cells), flush=True)

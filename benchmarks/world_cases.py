@@ -1,4 +1,4 @@
-"""Worlds for the court: speakers whose voices are known, and what an anonymizer makes of them."""
+"""Simulated speakers whose voices are known, and what an anonymizer makes of them."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class Voices:
 
 @dataclass(frozen=True)
 class Truth:
-    """What is true of a world, as far as its maker says so (None: not said).
+    """What is true of a world, where the code that draws it knows (None: not known).
 
-    `exposed` are the people of whom something is left, `unheard` those whose originals are noise; `kept` the attribute
+    `exposed` are the people of whom something is left, `unknown` those whose originals are noise; `kept` the attribute
     that is kept and nothing else; `own_run` whether `again` is a run of this anonymizer; `one_voice` whether everybody
     has one voice throughout the release; `let_through` how many recordings were hardly changed.
     """
 
     exposed: NDArray[np.int64] | None = None
-    unheard: NDArray[np.int64] | None = None
+    unknown: NDArray[np.int64] | None = None
     kept: str | None = None
     own_run: bool | None = None
     one_voice: bool | None = None
@@ -59,7 +59,7 @@ class Truth:
 @dataclass(frozen=True)
 class Case:
     """What is assessed: `again` is a run that attackers made themselves, `trials` the recordings that are tried where
-    that is not left to chance. `truth` is what only the maker of a world knows; findings are held against it."""
+    that is not left to chance. `truth` holds the true values; findings are compared with them."""
 
     original: Floats
     anonymized: Floats

@@ -1,6 +1,6 @@
 """Worlds made to mislead a verdict: wrong runs, single recordings, extractors that do not know everybody, attributes.
 
-Each says what is true of it (`Truth`), so that the findings of an assessment can be held against it.
+Each carries its true values (`Truth`), with which the findings of an assessment are compared.
 """
 
 from __future__ import annotations
@@ -126,14 +126,14 @@ def _let_through(count: Callable[[Voices], int], tails: bool = False) -> Callabl
     return world
 
 
-def _unheard(choose: Callable[[Voices], NDArray[np.bool_]], **columns: Any) -> Callable[[Voices], Case]:
+def _unknown(choose: Callable[[Voices], NDArray[np.bool_]], **columns: Any) -> Callable[[Voices], Case]:
     """The originals of some recordings are noise; so are all anonymized ones."""
 
     def world(voices: Voices) -> Case:
         rows = choose(voices)
         original = np.where(rows[:, None], voices.noise(), voices.original)
         whole = [person for person in range(voices.people) if rows[voices.own == person].all()]
-        truth = Truth(exposed=NOBODY, unheard=np.array(whole, np.int64), own_run=True, one_voice=False, let_through=0)
+        truth = Truth(exposed=NOBODY, unknown=np.array(whole, np.int64), own_run=True, one_voice=False, let_through=0)
         attributes = {name: make(voices) for name, make in columns.items()}
         return Case(original, voices.noise(), voices.noise(), attributes=attributes, truth=truth)
 
@@ -235,11 +235,11 @@ TRAPS: dict[str, World] = {
     "heavy tails, let through": World(
         _let_through(lambda v: len(v.own) // 100, tails=True), True, "the same, heavy tails", _ten, people=PEOPLE
     ),
-    "unheard women": World(_unheard(lambda v: v.own < 17, gender=_women), True, "17 of 100 are unknown", people=PEOPLE),
-    "unheard people": World(_unheard(lambda v: v.own % 6 == 0), True, "one person in six is unknown", people=PEOPLE),
-    "one person unheard": World(_unheard(lambda v: v.own == 3), True, "one of a hundred is unknown", people=PEOPLE),
-    "unheard language": World(
-        _unheard(lambda v: v.take % 5 == 0, language=lambda v: ["de" if take % 5 == 0 else "en" for take in v.take]),
+    "unknown women": World(_unknown(lambda v: v.own < 17, gender=_women), True, "17 of 100 are unknown", people=PEOPLE),
+    "unknown people": World(_unknown(lambda v: v.own % 6 == 0), True, "one person in six is unknown", people=PEOPLE),
+    "one person unknown": World(_unknown(lambda v: v.own == 3), True, "one of a hundred is unknown", people=PEOPLE),
+    "unknown language": World(
+        _unknown(lambda v: v.take % 5 == 0, language=lambda v: ["de" if take % 5 == 0 else "en" for take in v.take]),
         True, "one recording in five is unknown", _ten, people=PEOPLE,
     ),
     "one enrolled": World(_one_enrolled(0.5), True, "half kept, one enrolled utterance each", people=PEOPLE),

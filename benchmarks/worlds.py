@@ -1,10 +1,10 @@
-"""A court of worlds whose truth is known: what an assessment says of them, and how often that is wrong.
+"""Simulation benchmark: how often is the verdict wrong where the truth is known?
 
     python -m benchmarks.worlds [--worlds perfect rotation ...] [--people 20 40 100] [--seeds 5] [--processes 2]
                                 [--keep FILE] [--minutes 8]
 
 Speakers are simulated (`benchmarks.world_cases`), or real x-vectors of the VoicePrivacy 2020 challenge (where the
-shared data lies beside the repository). Each world says whether people can be recognized in it. Counted are
+shared data lies beside the repository). For each world it is known whether people can be recognized. Counted are
 
 - false reassurance: a trustworthy "low" where people can be recognized (none is allowed);
 - trusted false alarms: a trustworthy level above what is true (at most one in twenty);
@@ -12,9 +12,8 @@ shared data lies beside the repository). Each world says whether people can be r
 - coverage: how often the headline's interval covers the true value (`benchmarks.world_coverage`).
 
 The whole should take half an hour on two cores: large worlds have fewer seeds, the largest are few. With `--keep`
-judgments are added to a file, cases that the file already has are skipped, and after `--minutes` the
-benchmark stops, so that it can be run in several sittings. The reference draws, which give the true values, follow
-when all cases are done.
+results are added to a file and cases that it has are skipped; after `--minutes` the benchmark stops. So it can be run
+in several sittings. The reference draws, which give the true values, follow after all cases.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.world_coverage import Witness, call_witness, covered, covered_everywhere, wanted_witnesses
-from benchmarks.world_judgments import REAL, SHARED, Judgment, judge, recognizable, world_of
-from benchmarks.world_judgments import worlds as every_world
+from benchmarks.world_coverage import ReferenceDraw, covers, covers_everywhere, draw_reference, wanted_references
+from benchmarks.world_outcomes import REAL, SHARED, Outcome, assess_world, recognizable, world_of
+from benchmarks.world_outcomes import worlds as every_world
 from benchmarks.world_traps import TRAPS
 
 # How many of each size: where people can be recognized, and where nobody can be. What is clear varies little from seed
@@ -50,15 +49,15 @@ ONLY = {
 }  # fmt: skip
 
 
-def summary(judgments: Sequence[Judgment], witnesses: Sequence[Witness] = ()) -> Iterator[str]:
+def summary(outcomes: Sequence[Outcome], references: Sequence[ReferenceDraw] = ()) -> Iterator[str]:
     """A line per world and size, then what counts, by size and of all."""
-    rows: dict[tuple[str, int], list[Judgment]] = defaultdict(list)
-    for judgment in judgments:
-        rows[judgment.world, judgment.people].append(judgment)
+    rows: dict[tuple[str, int], list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        rows[outcome.world, outcome.people].append(outcome)
     yield f"{'world':28}{'people':>7}{'truth':>14}  low raised high unknown  trusted  covered  doubts"
     for (world, people), of_world in rows.items():
         counts = [sum(one.level == level for one in of_world) for level in ("low", "raised", "high", "unknown")]
-        inside = covered(of_world, [one for one in witnesses if (one.world, one.people) == (world, people)])
+        inside = covers(of_world, [one for one in references if (one.world, one.people) == (world, people)])
         truth = (of_world[0].most or "recognizable") if of_world[0].recognizable else "nobody"
         doubts = ", ".join(sorted({doubt for one in of_world for doubt in one.distrust}))
         yield (
@@ -69,30 +68,30 @@ def summary(judgments: Sequence[Judgment], witnesses: Sequence[Witness] = ()) ->
     sizes = sorted({people for _, people in rows})
     for people in sizes if len(sizes) > 1 else ():
         yield f"{people} people:"
-        yield from (f"  {line}" for line in _counted([one for one in judgments if one.people == people], witnesses))
-    yield from _counted(judgments, witnesses)
-    for wrong in judgments:
+        yield from (f"  {line}" for line in _counted([one for one in outcomes if one.people == people], references))
+    yield from _counted(outcomes, references)
+    for wrong in outcomes:
         if wrong.untrue:
             yield f"  untrue: {wrong.world}, {wrong.people} people, seed {wrong.seed}: {'; '.join(wrong.untrue)}"
         if wrong.falsely_reassuring or wrong.false_alarm:
             why = ", ".join(f"{name} {level}" for name, level in wrong.criteria.items())
             yield f"  wrong: {wrong.world}, {wrong.people} people, seed {wrong.seed}: {wrong.level} ({why})"
-    seconds = [sum(one.seconds for one in some) for some in (judgments, witnesses)]
-    yield f"processor time: {seconds[0]:.0f} s, of witnesses {seconds[1]:.0f} s"
+    seconds = [sum(one.seconds for one in some) for some in (outcomes, references)]
+    yield f"processor time: {seconds[0]:.0f} s, of reference draws {seconds[1]:.0f} s"
 
 
-def _counted(judgments: Sequence[Judgment], witnesses: Sequence[Witness]) -> Iterator[str]:
-    reassuring = sum(one.falsely_reassuring for one in judgments)
-    alarms = sum(one.false_alarm for one in judgments)
-    leaking = sum(one.recognizable for one in judgments)
-    found = sum(one.recognizable and one.level in ("raised", "high") for one in judgments)
+def _counted(outcomes: Sequence[Outcome], references: Sequence[ReferenceDraw]) -> Iterator[str]:
+    reassuring = sum(one.falsely_reassuring for one in outcomes)
+    alarms = sum(one.false_alarm for one in outcomes)
+    leaking = sum(one.recognizable for one in outcomes)
+    found = sum(one.recognizable and one.level in ("raised", "high") for one in outcomes)
     yield f"raised or high where people can be recognized: {found} of {leaking}"
     yield f"false reassurance: {reassuring} of {leaking} (wanted: 0)"
-    yield f"trusted false alarms: {alarms} of {len(judgments) - leaking} (wanted: at most 1 in 20)"
-    doubted, told = sum(one.doubted_alarm for one in judgments), [one for one in judgments if one.untrue]
+    yield f"trusted false alarms: {alarms} of {len(outcomes) - leaking} (wanted: at most 1 in 20)"
+    doubted, untrue = (sum(bool(getattr(one, name)) for one in outcomes) for name in ("doubted_alarm", "untrue"))
     yield f"certain alarms that are doubted: {doubted} (wanted: 0)"
-    yield f"worlds with findings that are not true of them: {len(told)} of {len(judgments)} (wanted: at most 1 in 20)"
-    inside = covered_everywhere(judgments, witnesses)
+    yield f"worlds with findings that are not true of them: {untrue} of {len(outcomes)} (wanted: at most 1 in 20)"
+    inside = covers_everywhere(outcomes, references)
     if inside:
         yield f"coverage of the headline's interval: {np.mean(inside):.1%} of {len(inside)} (wanted: 93 to 98 %)"
 
@@ -100,7 +99,7 @@ def _counted(judgments: Sequence[Judgment], witnesses: Sequence[Witness]) -> Ite
 def tasks(
     worlds: Sequence[str], sizes: Mapping[int, tuple[int, int]], first_seed: int = 0
 ) -> list[tuple[str, int, int]]:
-    """World, number of people and seed of everything to be judged, so that every world comes early."""
+    """World, number of people and seed of every case, so that every world comes early."""
     every = []
     for people, of_size in sizes.items():
         for world in worlds:
@@ -114,11 +113,11 @@ def tasks(
     return [(world, people, seed) for seed, people, world in sorted(dict.fromkeys(every), key=lambda task: task[:2])]
 
 
-def read_court(path: Path) -> tuple[list[Judgment], list[Witness]]:
-    """What was kept, in the order in which it came."""
+def read_kept(path: Path) -> tuple[list[Outcome], list[ReferenceDraw]]:
+    """Results of earlier sittings, in their order."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    judgments = [
-        Judgment(
+    outcomes = [
+        Outcome(
             **{
                 **row,
                 "distrust": tuple(row["distrust"]),
@@ -129,33 +128,33 @@ def read_court(path: Path) -> tuple[list[Judgment], list[Witness]]:
         for row in rows
         if "level" in row
     ]
-    return judgments, [Witness(**row) for row in rows if "level" not in row]
+    return outcomes, [ReferenceDraw(**row) for row in rows if "level" not in row]
 
 
-class Court:
-    """Passes judgments and calls witnesses until the time is over, and keeps them."""
+class Benchmark:
+    """Assesses worlds and computes reference draws until the time is over; appends each result to a file."""
 
     def __init__(self, keep: Path | None, minutes: float, processes: int) -> None:
         self.keep, self.processes = keep, processes
         self.end = time.monotonic() + 60 * minutes
-        self.judgments, self.witnesses = read_court(keep) if keep else ([], [])
+        self.outcomes, self.references = read_kept(keep) if keep else ([], [])
 
-    def judge(self, cases: Sequence[tuple[str, int, int]]) -> int:
+    def assess(self, cases: Sequence[tuple[str, int, int]]) -> int:
         """How many cases are still open after it."""
-        passed = {(past.world, 0 if past.world in REAL else past.people, past.seed) for past in self.judgments}
-        left = [case for case in cases if case not in passed]
-        for judgment in self._done(judge, left):
-            self.judgments.append(judgment)
+        done = {(past.world, 0 if past.world in REAL else past.people, past.seed) for past in self.outcomes}
+        left = [case for case in cases if case not in done]
+        for outcome in self._done(assess_world, left):
+            self.outcomes.append(outcome)
             left.pop(0)
-            print(f"{judgment.world}, {judgment.people} people, seed {judgment.seed}: {judgment.level}", flush=True)
+            print(f"{outcome.world}, {outcome.people} people, seed {outcome.seed}: {outcome.level}", flush=True)
         return len(left)
 
-    def call_witnesses(self) -> int:
-        """How many were not heard."""
-        heard = {(past.world, past.people, past.seed) for past in self.witnesses}
-        left = [task for task in wanted_witnesses(self.judgments) if task[:3] not in heard]
-        for witness in self._done(call_witness, left):
-            self.witnesses.append(witness)
+    def draw(self) -> int:
+        """How many are still open after it."""
+        done = {(past.world, past.people, past.seed) for past in self.references}
+        left = [task for task in wanted_references(self.outcomes) if task[:3] not in done]
+        for reference in self._done(draw_reference, left):
+            self.references.append(reference)
             left.pop(0)
         return len(left)
 
@@ -178,17 +177,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, help="as many for every size")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--keep", type=Path, metavar="FILE", help="judgments are kept there and not passed twice")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="add results to it; skip cases that it has")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     sizes = {people: (options.seeds,) * 2 if options.seeds else SEEDS.get(people, (1, 1)) for people in options.people}
-    court = Court(options.keep, options.minutes, options.processes)
-    still_open = court.judge(tasks(options.worlds, sizes, options.first_seed))
-    unheard = court.call_witnesses()
-    print(*summary(court.judgments, court.witnesses), sep="\n")
-    if still_open or unheard:
-        print(f"still open: {still_open} cases, {unheard} witnesses")
+    benchmark = Benchmark(options.keep, options.minutes, options.processes)
+    still_open = benchmark.assess(tasks(options.worlds, sizes, options.first_seed))
+    missing = benchmark.draw()
+    print(*summary(benchmark.outcomes, benchmark.references), sep="\n")
+    if still_open or missing:
+        print(f"still open: {still_open} cases, {missing} reference draws")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A small part of the court of worlds: the whole is `python -m benchmarks.worlds`."""
+"""A small part of the simulation benchmark: the whole is `python -m benchmarks.worlds`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks.world_cases import WORLDS, Truth, draw_rotation
-from benchmarks.world_coverage import Witness, call_witness, covered, covered_everywhere, wanted_witnesses
-from benchmarks.world_judgments import ATTACKERS, OPTIONS, Judgment, judge, quickly
+from benchmarks.world_coverage import ReferenceDraw, covers, covers_everywhere, draw_reference, wanted_references
+from benchmarks.world_outcomes import ATTACKERS, OPTIONS, Outcome, assess_world, quickly
 from benchmarks.world_traps import TRAPS
-from benchmarks.worlds import read_court, summary, tasks
+from benchmarks.worlds import read_kept, summary, tasks
 
 from veilmeter import assess
 from veilmeter.data.embeddings import Embeddings, unit
@@ -40,7 +40,7 @@ FAST = {"lengths": [1, 3], "measures": ["scores", "linkability"], "resamples": 3
 def test_people_who_can_be_recognized_are_never_called_safe(
     world: str, people: int, attackers: tuple[str, ...]
 ) -> None:
-    assert not judge(world, people, 1, attackers, FAST).falsely_reassuring
+    assert not assess_world(world, people, 1, attackers, FAST).falsely_reassuring
 
 
 @pytest.mark.parametrize(
@@ -55,28 +55,28 @@ def test_people_who_can_be_recognized_are_never_called_safe(
     ],
 )
 def test_nobody_is_trustworthily_called_recognizable(world: str, people: int, attackers: tuple[str, ...]) -> None:
-    judgment = judge(world, people, 3, attackers, FAST)  # one seed in twenty may be called recognizable by chance
-    assert not judgment.false_alarm
+    outcome = assess_world(world, people, 3, attackers, FAST)  # one seed in twenty may be called recognizable by chance
+    assert not outcome.false_alarm
     if world in ("copies", "released copies"):
-        assert "no copies in enrollment and trials" in judgment.distrust
+        assert "no copies in enrollment and trials" in outcome.distrust
 
 
 @pytest.mark.parametrize(
     ("world", "people"),
-    [("unheard people", 60), ("gender", 60), ("accents", 100), ("run with another key", 60), ("own voices", 60)],
+    [("unknown people", 60), ("gender", 60), ("accents", 100), ("run with another key", 60), ("own voices", 60)],
 )
-def test_findings_are_held_against_what_is_true(world: str, people: int) -> None:
-    judgment = judge(world, people, 1, ("ignorant", "lazy-informed"), FAST)
-    assert not judgment.falsely_reassuring
-    assert not judgment.false_alarm
-    assert not judgment.untrue
+def test_findings_agree_with_the_truth(world: str, people: int) -> None:
+    outcome = assess_world(world, people, 1, ("ignorant", "lazy-informed"), FAST)
+    assert not outcome.falsely_reassuring
+    assert not outcome.false_alarm
+    assert not outcome.untrue
 
 
 def test_a_finding_that_is_not_true_of_a_world_is_noticed() -> None:
     world = TRAPS["own voices"]
     wrong = replace(world, make=lambda voices: replace(world.make(voices), truth=Truth(one_voice=False, own_run=False)))
     with patch.dict(TRAPS, {"own voices": wrong}):
-        untrue = judge("own voices", 60, 1, ("ignorant", "lazy-informed"), FAST).untrue
+        untrue = assess_world("own voices", 60, 1, ("ignorant", "lazy-informed"), FAST).untrue
     assert "one voice per speaker is claimed for a release that has none" in untrue
     assert "a run of something else passes for one of the anonymizer" in untrue
 
@@ -84,7 +84,7 @@ def test_a_finding_that_is_not_true_of_a_world_is_noticed() -> None:
 POINT = "ignorant, 1 utterances among 20"
 
 
-def judged(level: str, recognizable: bool, trustworthy: bool, seed: int, **more: Any) -> Judgment:
+def outcome_of(level: str, recognizable: bool, trustworthy: bool, seed: int, **more: Any) -> Outcome:
     given: dict[str, Any] = {
         "world": "w",
         "point": POINT,
@@ -93,73 +93,77 @@ def judged(level: str, recognizable: bool, trustworthy: bool, seed: int, **more:
         "chance": 0.05,
         **more,
     }
-    return Judgment(
+    return Outcome(
         people=20, seed=seed, recognizable=recognizable, level=level, trustworthy=trustworthy, distrust=(), seconds=0.0,  # type: ignore[arg-type]
         **given,
     )  # fmt: skip
 
 
-def test_the_court_counts_what_is_wrong() -> None:
+def test_the_benchmark_counts_what_is_wrong() -> None:
     cases = [
-        judged("low", True, True, 0),
-        judged("low", True, False, 1),
-        judged("raised", False, True, 2),
-        judged("unknown", False, True, 3),
-        judged("high", True, True, 4),
+        outcome_of("low", True, True, 0),
+        outcome_of("low", True, False, 1),
+        outcome_of("raised", False, True, 2),
+        outcome_of("unknown", False, True, 3),
+        outcome_of("high", True, True, 4),
     ]
     assert [case.falsely_reassuring for case in cases] == [True, False, False, False, False]
     assert [case.false_alarm for case in cases] == [False, False, True, False, False]
-    assert covered(cases) == [False, True, True, True, True]
+    assert covers(cases) == [False, True, True, True, True]
     text = "\n".join(summary(cases))
     assert "false reassurance: 1 of 3" in text
     assert "trusted false alarms: 1 of 2" in text
     assert "80.0% of 5" in text
 
 
-def test_a_court_that_sits_again_knows_what_was_judged(tmp_path: Path) -> None:
-    past = [judged("low", True, True, 0), judged("high", True, False, 1)]
-    heard = [Witness("w", 20, 1000, {POINT: 0.04}, 0.5)]
-    kept = tmp_path / "court.jsonl"
-    rows = [*map(asdict, past), *map(asdict, heard)]
+def test_a_second_sitting_reads_the_results_of_the_first(tmp_path: Path) -> None:
+    past = [outcome_of("low", True, True, 0), outcome_of("high", True, False, 1)]
+    draws = [ReferenceDraw("w", 20, 1000, {POINT: 0.04}, 0.5)]
+    kept = tmp_path / "benchmark.jsonl"
+    rows = [*map(asdict, past), *map(asdict, draws)]
     kept.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert read_court(kept) == (past, heard)
-    assert read_court(tmp_path / "nothing") == ([], [])
+    assert read_kept(kept) == (past, draws)
+    assert read_kept(tmp_path / "nothing") == ([], [])
 
 
-def test_witnesses_tell_the_very_figure_of_the_headline() -> None:
-    judgment = judge("one gender", 20, 1000, ("ignorant",), FAST)
-    world, people, seed, attackers = wanted_witnesses([judgment])[0]
+def test_reference_draws_give_the_figure_of_the_headline() -> None:
+    outcome = assess_world("one gender", 20, 1000, ("ignorant",), FAST)
+    world, people, seed, attackers = wanted_references([outcome])[0]
     assert attackers == ("ignorant",)
-    assert judgment.point.endswith("among 20")
-    assert call_witness(world, people, seed, attackers).curve == judgment.curve
+    assert outcome.point.endswith("among 20")
+    assert draw_reference(world, people, seed, attackers).curve == outcome.curve
 
 
-def test_who_may_take_over_a_method_is_a_witness_with_its_owner() -> None:
-    informed = judged("high", True, True, 0, point="informed, 1 utterances among 20")
-    assert {task[3] for task in wanted_witnesses([informed])} == {
+def test_reference_draws_include_attackers_whose_method_may_be_used() -> None:
+    informed = outcome_of("high", True, True, 0, point="informed, 1 utterances among 20")
+    assert {task[3] for task in wanted_references([informed])} == {
         ("ignorant", "lazy-informed", "informed", "procrustes")
     }
-    assert not wanted_witnesses([judged("low", False, True, 0)])  # the truth is what guessing gives
+    assert not wanted_references([outcome_of("low", False, True, 0)])  # the truth is what guessing gives
 
 
 def test_coverage_is_that_of_intervals_whose_truth_is_known() -> None:
-    """95 % intervals of a normal variable, each judged by eight draws: of 4,000, 94 to 96 % cover the true value."""
+    """95 % intervals of a normal variable, each compared with eight draws: 94 to 96 % cover the truth."""
     rng = np.random.default_rng(5)
-    judgments, witnesses = [], []
+    outcomes, references = [], []
     for number in range(4000):
         value, *others = rng.normal(0.5, 0.02, 9)
         of_world = {"world": str(number), "curve": {POINT: value}, "interval": (value - 0.0392, value + 0.0392)}
-        judgments.append(judged("high", True, True, number, **of_world))
-        witnesses += [Witness(str(number), 20, 1000 + seed, {POINT: other}, 0.0) for seed, other in enumerate(others)]
-    assert 0.94 < np.mean(covered_everywhere(judgments, witnesses)) < 0.96
+        outcomes.append(outcome_of("high", True, True, number, **of_world))
+        references += [
+            ReferenceDraw(str(number), 20, 1000 + seed, {POINT: other}, 0.0) for seed, other in enumerate(others)
+        ]
+    assert 0.94 < np.mean(covers_everywhere(outcomes, references)) < 0.96
 
 
 def test_where_nobody_is_recognized_the_truth_is_what_guessing_gives() -> None:
-    assert covered([judged("low", False, True, 1), judged("low", False, True, 0)]) == [True, False]
-    assert covered([judged("low", True, True, 1)], [Witness("w", 20, 1000, {POINT: 0.2}, 0.0)]) == []  # one is too few
+    assert covers([outcome_of("low", False, True, 1), outcome_of("low", False, True, 0)]) == [True, False]
+    assert (
+        covers([outcome_of("low", True, True, 1)], [ReferenceDraw("w", 20, 1000, {POINT: 0.2}, 0.0)]) == []
+    )  # one is too few
 
 
-def test_every_world_is_judged_once_per_size_and_seed() -> None:
+def test_every_world_is_assessed_once_per_size_and_seed() -> None:
     every = tasks([*WORLDS], {20: (2, 3), 40: (1, 1), 400: (1, 1)})
     assert len(every) == len(set(every))
     assert ("perfect", 20, 1) in every
@@ -187,16 +191,16 @@ def test_rotations_are_drawn_uniformly() -> None:
 
 def test_draws_from_a_finite_set_are_noticed() -> None:
     """Trying all rotations links everybody; the attackers that run try none of them."""
-    judgment = judge("codebook", 60, 0, ("ignorant", "adaptive"), FAST)
-    assert not judgment.falsely_reassuring
-    assert "draws do not repeat" in judgment.distrust
+    outcome = assess_world("codebook", 60, 0, ("ignorant", "adaptive"), FAST)
+    assert not outcome.falsely_reassuring
+    assert "draws do not repeat" in outcome.distrust
 
 
 def test_a_finite_set_that_the_release_names_is_noticed_whatever_the_noise() -> None:
     """Few people, and no run of the attackers: nothing else would show it."""
-    judgment = judge("noisy codebook, named", 20, 0, ("ignorant", "adaptive"), FAST)
-    assert not judgment.falsely_reassuring
-    assert "draws do not repeat" in judgment.distrust
+    outcome = assess_world("noisy codebook, named", 20, 0, ("ignorant", "adaptive"), FAST)
+    assert not outcome.falsely_reassuring
+    assert "draws do not repeat" in outcome.distrust
 
 
 def test_a_wrong_run_does_not_show_that_only_the_gender_is_kept() -> None:
@@ -224,21 +228,21 @@ def test_a_wrong_run_does_not_show_that_only_the_gender_is_kept() -> None:
 
 def test_one_person_who_is_found_is_not_an_attribute_that_is_kept() -> None:
     """Within women and men too few are left to show it, but what is found among everybody is not gone there."""
-    judgment = judge("one faint person", 40, 2)
-    assert judgment.level == "raised"
-    assert not judgment.untrue
+    outcome = assess_world("one faint person", 40, 2)
+    assert outcome.level == "raised"
+    assert not outcome.untrue
 
 
 @pytest.mark.parametrize(("world", "people"), [("small noisy codebook", 40), ("noisy codebook", 100)])
 def test_noisy_draws_that_nobody_names_are_not_called_low_and_trusted(world: str, people: int) -> None:
-    judgment = judge(world, people, 0, ("ignorant", "lazy-informed"), FAST)
-    assert "draws do not repeat" in judgment.distrust
-    assert not judgment.falsely_reassuring
+    outcome = assess_world(world, people, 0, ("ignorant", "lazy-informed"), FAST)
+    assert "draws do not repeat" in outcome.distrust
+    assert not outcome.falsely_reassuring
 
 
 @pytest.mark.parametrize("world", ["weaker run", "shared voices"])
 def test_a_wrong_run_or_new_voices_are_not_repeated_draws(world: str) -> None:
-    judgment = judge(world, 60, 0, ("ignorant", "lazy-informed"), FAST)
-    assert "draws do not repeat" not in judgment.distrust
-    assert not judgment.untrue
-    assert judgment.level in (("low", "unknown") if world == "weaker run" else ("raised",))
+    outcome = assess_world(world, 60, 0, ("ignorant", "lazy-informed"), FAST)
+    assert "draws do not repeat" not in outcome.distrust
+    assert not outcome.untrue
+    assert outcome.level in (("low", "unknown") if world == "weaker run" else ("raised",))

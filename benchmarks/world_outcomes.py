@@ -1,4 +1,4 @@
-"""What an assessment says of one world: what the court of worlds (`benchmarks.worlds`) judges by."""
+"""Assess one simulated world and compare the findings with the truth (for `benchmarks.worlds`)."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def worlds() -> list[str]:
 
 
 @dataclass(frozen=True)
-class Judgment:
-    """What was said of one world."""
+class Outcome:
+    """The result of assessing one world once."""
 
     world: str
     people: int
@@ -184,9 +184,9 @@ def highest(world: str) -> str:
     return world_of(world).highest
 
 
-def judge(
+def assess_world(
     world: str, people: int, seed: int, attackers: Sequence[str] = ATTACKERS, options: Mapping[str, Any] = OPTIONS
-) -> Judgment:
+) -> Outcome:
     """One assessment of one world."""
     started = time.process_time()
     truth = recognizable(world)
@@ -202,9 +202,9 @@ def judge(
             results = assess(**sides, attackers=list(attackers), seed=seed, **{**options, **own}).results
         except InputError as error:  # a refusal reassures nobody
             doubts = (f"refused: {error}",)
-            return Judgment(world, people, seed, truth, "unknown", False, doubts, "", None, {}, 0.0)
+            return Outcome(world, people, seed, truth, "unknown", False, doubts, "", None, {}, 0.0)
     linking = strongest(results) or next(cases(results, "linkability"))
-    return Judgment(
+    return Outcome(
         world=world,
         people=people or results.protocol.enrolled_speakers,
         seed=seed,
@@ -225,7 +225,7 @@ def judge(
 
 
 def untrue_findings(results: Results, case: Case, world: World) -> Iterator[str]:
-    """Findings that contradict what the maker of the world knows."""
+    """Findings that contradict the known truth."""
     truth = case.truth
     by_code: dict[str, Finding] = {}
     for finding in (*(check.finding for check in results.checks), *results.verdict.headline, *results.verdict.remarks):
@@ -237,17 +237,17 @@ def untrue_findings(results: Results, case: Case, world: World) -> Iterator[str]
 
     if truth.exposed is not None and (wrong := set(results.people.unprotected) - people(truth.exposed)):
         yield f"{len(wrong)} listed as unprotected who are not"
-    if truth.unheard is not None and (heard := checks.get(trust.HEARD)) is not None:
-        named = set(heard.finding.people)
-        if named - people(truth.unheard) and "language" not in case.attributes:
-            yield f"{len(named - people(truth.unheard))} called unknown on original speech who are not"
-        if len(people(truth.unheard) - named) > 0.2 * len(truth.unheard):
+    if truth.unknown is not None and (known := checks.get(trust.HEARD)) is not None:
+        named = set(known.finding.people)
+        if named - people(truth.unknown) and "language" not in case.attributes:
+            yield f"{len(named - people(truth.unknown))} called unknown on original speech who are not"
+        if len(people(truth.unknown) - named) > 0.2 * len(truth.unknown):
             yield "people who are unknown on original speech are not named"
     kept = by_code.get("only_attribute_kept")
     if kept is not None and truth.kept is not None and kept.values["attribute"] != Reference("attribute", truth.kept):
         yield "another attribute is called the only one kept"
     if kept is not None and truth.exposed is not None and len(truth.exposed):
-        yield "people are exposed, and only an attribute is said to be kept"
+        yield "only an attribute is reported as kept, but people are exposed"
     own_run = checks.get(trust.OWN_RUNS)
     if truth.own_run is False and own_run is not None and own_run.passed:
         yield "a run of something else passes for one of the anonymizer"
@@ -264,9 +264,9 @@ def untrue_findings(results: Results, case: Case, world: World) -> Iterator[str]
         yield "chance is claimed to explain who is listed as unprotected"
     changed = by_code.get("recordings_unchanged")
     if changed is not None and truth.let_through is not None:
-        said = int(changed.values["unchanged"]) + int(changed.values["let_through"])  # type: ignore[call-overload]
-        if said > truth.let_through:
-            yield f"{said} recordings are called hardly changed, {truth.let_through} are"
+        reported = int(changed.values["unchanged"]) + int(changed.values["let_through"])  # type: ignore[call-overload]
+        if reported > truth.let_through:
+            yield f"{reported} recordings are called hardly changed, {truth.let_through} are"
     if results.verdict.level == "low" and results.verdict.trustworthy and world.recognizable:
         yield "low"
 
