@@ -47,21 +47,66 @@ def edits(a: list[str], b: list[str]) -> int:
         (("three point five", "3.5"), "3 5"),
         (("10:30", "ten thirty"), "1 0 3 0"),
         (("the 20th", "the twentieth"), "the 2 0th"),
-        (("minus five", "-5"), "5"),
-        (("plus four four two oh seven", "+44 207"), "4 4 2 0 7"),
+        (("minus five", "-5", "negative five"), "minus 5"),
+        (("plus four four two oh seven", "+44 207"), "plus 4 4 2 0 7"),
         (("(555) 012-3456", "five five five oh one two three four five six"), "5 5 5 0 1 2 3 4 5 6"),
         (("a hundred and five", "one hundred and five", "105"), "1 0 5"),
-        (("two and a half", "2 1/2", "2.5"), "2 5"),
+        (("two and a half", "2 1/2", "2.5", "2½", "2 and a half"), "2 5"),
+        (("six and three quarters", "6 3/4", "6.75"), "6 7 5"),
         (("nineteen nineties", "1990s"), "1 9 9 0s"),
         (("ninety nine cents", "$0.99", "99 cents"), "¢ 9 9"),
         (("double oh seven", "007"), "0 0 7"),
         (("forty-second street", "42nd street"), "4 2nd street"),
         (("ninety nine point nine percent", "99.9%"), "9 9 9 %"),
         (("one point five million", "1.5 million", "1,500,000"), "1 5 0 0 0 0 0"),
+        (("one point two", "1.2"), "1 2"),
+        (("three point zero", "3.0", "three point oh"), "3 0"),
+        (("point five", ".5", "0.5"), "0 5"),
+        (("half past three", "3:30", "three thirty", "half-past 3"), "3 3 0"),
+        (("a quarter past eleven", "quarter past 11", "11:15"), "1 1 1 5"),
+        (("a quarter to one", "12:45"), "1 2 4 5"),
+        (("twenty-five past six", "6:25"), "6 2 5"),
+        (("three o'clock", "3 o’clock", "3:00"), "3 0 0"),
+        (("at three p.m.", "at 3:00 pm", "at 3 p. m."), "at 3 pm"),
+        (("two thirds", "2/3", "two-thirds"), "2 3"),
+        (("one half", "1/2", "½"), "1 2"),
+        (("a dozen eggs", "twelve eggs", "12 eggs"), "1 2 eggs"),
+        (("half a dozen", "half dozen", "six"), "6"),
+        (("two dozen", "24"), "2 4"),
+        (("Henry IV", "Henry the Fourth", "Henry the 4th"), "henry the 4th"),
+        (("World War II", "world war two"), "world war 2"),
+        (("CHAPTER XII", "chapter twelve"), "chapter 1 2"),
+        (("number five", "#5"), "number 5"),
     ],
 )
 def test_numbers_are_compared_digit_by_digit(written: tuple[str, ...], digits: str) -> None:
     assert {normalize_text(text) for text in written} == {digits}
+
+
+@pytest.mark.parametrize(
+    ("said", "other"),
+    [
+        ("to", "two"),
+        ("for", "four"),
+        ("won", "one"),
+        ("wait a second", "wait a 2"),
+        ("one second", "1/2"),
+        ("a quarter to four", "a quarter past four"),
+        ("half past three", "three"),
+        ("half past three", "half past thirty"),
+        ("five to three", "2:55"),
+        ("a couple of friends", "two friends"),
+        ("dozens", "12"),
+        ("minus five", "five"),
+        ("the part I like", "the part one like"),
+        ("the IV drip", "the four drip"),
+        ("a party and a half", "a party 5"),
+        ("half a cup", "half cup"),
+        ("three o'clock", "three"),
+    ],
+)
+def test_other_words_do_not_become_the_same_number(said: str, other: str) -> None:
+    assert normalize_text(said) != normalize_text(other)
 
 
 def test_spoken_digits_that_are_written_out_are_no_errors() -> None:

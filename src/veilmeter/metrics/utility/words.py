@@ -26,13 +26,65 @@ from veilmeter.metrics.measure import Measure
 LEADING_ZERO = re.compile(r"(?<![\d.,])0\d+")  # as in telephone numbers, where the normalizer would drop it
 APART_PERCENT = re.compile(r"(?<=\d)\s+%")
 BETWEEN_DIGITS = re.compile(r"(?<=\d)[.,]?(?=\d)")
-NUMBER_MARK = re.compile(
-    r"([$£€¢%])|(?<!\w)[-+](?=\d)"
-)  # signs are dropped, as the normalizer drops them before digits
+NUMBER_MARK = re.compile(r"([$£€¢%])")
 AREA_CODE = re.compile(r"\((\+?\d+)\)")  # the normalizer drops whatever is in parentheses
-ONE_OF_MANY = re.compile(r"\ba (?=(?:hundred|thousand|million|billion)\b)", re.IGNORECASE)
-AND_A_HALF = re.compile(r"(?<=\d) 1/2\b")
 WITHOUT_BLANKS = frozenset({"zh", "ja", "th", "lo", "my", "km", "bo", "yue"})
+
+SMALL = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+ORDINALS = [
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth"
+]  # fmt: skip
+NUMBER = rf"{'|'.join(SMALL)}|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|\d+"
+HOUR = rf"(1[0-2]|[1-9]|{'|'.join(SMALL)})\b(?![:.]?\d| hundred| thousand)"
+DENOMINATORS = {"half": 2, "quarter": 4, "quarters": 4}
+DENOMINATORS |= {word + plural: place for place, word in enumerate(ORDINALS[2:10], 3) for plural in ("", "s")}
+ROMAN = {"ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "x": 10, "xi": 11, "xii": 12}
+MONARCHS = "alexander charles edward elizabeth frederick george henry james john louis paul philip pius richard william"
+NUMBERED = "act article book chapter part scene section volume war"
+PAST = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty five": 25}
+DECIMALS = {"1/2": ".5", "1/4": ".25", "3/4": ".75"}
+
+
+def _value(word: str) -> int:
+    return SMALL.index(word) + 1 if word in SMALL else int(word)
+
+
+def _time(past: re.Match[str]) -> str:
+    minutes, hour = PAST[re.sub(r"[ -]", " ", past[1])], _value(past[3])
+    return f"{hour}:{minutes:02}" if past[2] == "past" else f"{hour - 1 or 12}:{60 - minutes}"
+
+
+def _fraction(part: re.Match[str]) -> str:
+    """Of several parts the name is plural, but for `half`."""
+    count, name = _value(part[1]), part[2]
+    return f"{count}/{DENOMINATORS[name]}" if (count > 1) == name.endswith("s") else part[0]
+
+
+# How numbers are spoken, and how they are written so that the normalizer gives the same digits. In this order.
+SPOKEN: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"[½¼¾]", lambda sign: {"½": " 1/2", "¼": " 1/4", "¾": " 3/4"}[sign[0]]),
+    (r"\ba (?=(?:hundred|thousand|million|billion)\b)", "one "),
+    (r"(?<![\w.])\.(?=\d)", "0."),
+    (r"(?<![\w$£€.,])(\d+)\.(0+)\b(?!\.|\s?%)", r"\1 point \2"),  # the normalizer would drop it
+    (r"(?<![\w)-])[-−](?=\d)", "minus "),
+    (r"(?<![\w)])\+(?=\d)", "plus "),
+    (r"#(?=\d)", "number "),
+    (r"\b([ap])\.\s?m\b\.?", r"\1m"),
+    (rf"\b(?:a )?(half|quarter|five|ten|twenty(?:[ -]five)?)[ -](past) {HOUR}", _time),
+    (rf"\b(?:a )?(quarter) (to) {HOUR}", _time),
+    (rf"\b{HOUR} o['’]?clock\b", lambda hour: f"{_value(hour[1])}:00"),
+    (r"\b(\d+):00(?=\s?[ap]m\b)", r"\1"),
+    (r"\b(half a|half|a|one|two|three|four|five|six|[1-6]) dozen\b",
+     lambda dozen: str(6 if "half" in dozen[1] else 12 * _value(dozen[1].replace("a", "one")))),
+    (rf"\b({NUMBER})[ -]and[ -]an?[ -]half\b", r"\1 point five"),
+    (rf"\b({NUMBER}) and (?:a|one) quarter\b", r"\1 point two five"),
+    (rf"\b({NUMBER}) and three[ -]quarters\b", r"\1 point seven five"),
+    (r"(?<=\d) (1/2|1/4|3/4)\b", lambda part: DECIMALS[part[1]]),
+    (rf"(?<![\w-])({'|'.join(SMALL[:9])}|[1-9])[ -]({'|'.join(DENOMINATORS)})\b", _fraction),
+    (rf"\b({NUMBERED.replace(' ', '|')}) ({'|'.join(ROMAN)})\b", lambda part: f"{part[1]} {ROMAN[part[2]]}"),
+    (rf"\b({MONARCHS.replace(' ', '|')}) ({'|'.join(ROMAN)})\b",
+     lambda name: f"{name[1]} the {ORDINALS[ROMAN[name[2]] - 1]}"),
+)  # fmt: skip
 
 
 def normalize_text(text: str, language: str = "en") -> str:
@@ -40,14 +92,26 @@ def normalize_text(text: str, language: str = "en") -> str:
 
     >>> normalize_text("Mr. Smith isn't TWENTY-FIVE; uh, the color!")
     'mister smith is not 2 5 the color'
+    >>> normalize_text("Half past three") == normalize_text("3:30")
+    True
     """
     text = AREA_CODE.sub(r" \1 ", text)
+    if language == "en":
+        text = re.sub(r"\s+", " ", text.lower())
+        for spoken, written in SPOKEN:
+            text = re.sub(spoken, written, text)
     text = LEADING_ZERO.sub(lambda digits: " ".join(digits[0]), text)
     text = APART_PERCENT.sub("%", text)
-    if language == "en":
-        text = AND_A_HALF.sub(".5", ONE_OF_MANY.sub("one ", text))
-    words = NUMBER_MARK.sub(r" \1 ", BETWEEN_DIGITS.sub(" ", _normalizer(language)(text)))
-    return " ".join("1" if word == "one" and language == "en" else word for word in words.split())
+    if language != "en":
+        return _apart(_normalizer(language)(text))
+    text = re.sub(r"\bone(s?)\b", r"1\1", _normalizer(language)(text))
+    text = re.sub(r"(?<!\S)([-+]?)\.(?=\d)", r"\g<1>0.", text)  # `point five`
+    return _apart(re.sub(r"(?<!\S)[-+](?=\d)", lambda sign: {"-": "minus ", "+": "plus "}[sign[0]], text))
+
+
+def _apart(text: str) -> str:
+    """Every digit and every mark of a number as a separate word."""
+    return " ".join(NUMBER_MARK.sub(r" \1 ", BETWEEN_DIGITS.sub(" ", text)).split())
 
 
 @lru_cache(maxsize=8)
