@@ -139,7 +139,7 @@ def test_a_comparison_names_the_system_of_every_figure(browser: Any, run: Path, 
     assert {target for _, target in figures} <= rows
     assert len({owner.split(": ")[0] for owner in owners}) == 2
     # Warnings are whole sentences.
-    assert "not paired by people." in told
+    assert "recordings of the same people." in told
     assert ".." not in told
     assert "Mind that" not in told
 
@@ -170,6 +170,6 @@ def test_a_figure_that_no_table_has_gets_a_row() -> None:
     cited = [Citation(point.with_(value=30.0, extra={"as_measured": 40.0}).sign(attacker="ignorant"))]
     tables, targets = with_cited([("linking", [row("ignorant", point)])], cited)
     assert [one.value for one in tables[0]] == ["40.0 %", "30.0 %"]
-    assert tables[0][1].attacker == "the strongest attacker that was run, mostly ignorant"
+    assert tables[0][1].attacker == "the strongest attacker that was run, in most cases ignorant"
     assert targets == [tables[0][1].id] != [tables[0][0].id]
     assert with_cited([("utility", [])], cited)[1] == [""]

@@ -20,9 +20,11 @@ from typer.testing import CliRunner
 from veilmeter.assessment import assess
 from veilmeter.cli.main import app
 from veilmeter.core.errors import InputError
+from veilmeter.core.intervals import cluster_interval, t_quantile
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.results.compare import ComparedFigure, Comparison, _text_of, compare, differing_settings
-from veilmeter.results.model import Results
+from veilmeter.results.differences import _of_links
+from veilmeter.results.model import LinkedPerson, Results
 from veilmeter.results.run_folder import write_results
 from veilmeter.wording import sentences, text
 
@@ -45,6 +47,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, (noise, kept, seed) in {"partly": (1.0, 0.7, 0), "noise": (1.0, 0.0, 0), "seeded": (1.0, 0.0, 5)}.items():
         original, anonymized = voices(noise, kept)
         assess(original, anonymized, out=root / name, title=name, seed=seed, **options)
+    original, anonymized = voices(1.0, 0.0)
+    for name, kept in {"lost-recordings": np.arange(84) % 41 > 0, "lost-person": np.arange(84) > 5}.items():
+        assess(original, anonymized.take(kept), out=root / name, title=name, **options)
     return root
 
 
@@ -83,12 +88,49 @@ def test_a_run_does_not_differ_from_itself(folder: Path) -> None:
             assert not point.extra["sure"]
 
 
-def test_other_trials_are_not_paired_and_said(folder: Path) -> None:
+def test_other_recordings_of_the_same_people_are_paired(folder: Path) -> None:
     other = compare([folder / "noise", folder / "seeded"], resamples=20)
-    assert {point.method for points in other.differences.values() for point in points} == {"not paired"}
-    assert any("chose enrollment and trials differently" in text for text in sentences(other.warnings))
+    assert {point.method for points in other.differences.values() for point in points} == {"paired by speaker"}
+    assert any("partly different recordings of the same people" in text for text in sentences(other.warnings))
     assert any("The setting seed differs: 0 (noise), 5 (seeded)" in text for text in sentences(other.warnings))
     assert other.settings["seed"] == [0, 5]
+
+
+def test_a_system_that_lost_recordings_is_paired_and_one_that_lost_a_person_is_not(folder: Path) -> None:
+    lost_recordings, lost_person = (
+        compare([folder / "partly", folder / name], resamples=20) for name in ("lost-recordings", "lost-person")
+    )
+    assert {point.method for points in lost_recordings.differences.values() for point in points} == {
+        "paired by speaker"
+    }
+    assert "not paired" in {point.method for points in lost_person.differences.values() for point in points}
+    assert any("do not have the same people" in text for text in sentences(lost_person.warnings))
+
+
+def test_paired_links_weigh_conversations_as_their_shares_do() -> None:
+    rng = np.random.default_rng(3)
+
+    def side(counts: list[int]) -> list[LinkedPerson]:
+        return [
+            LinkedPerson(speaker=f"s{n}", length=1, among=9, conversations=c, linked=100 * float(rng.random()))
+            for n, c in enumerate(counts)
+        ]
+
+    def share(people: list[LinkedPerson]) -> float:
+        return float(np.average([row.linked for row in people], weights=[row.conversations for row in people]))
+
+    counts = [3, 2, 5, 3, 4, 3, 1, 3, 3]
+    first, alike, fewer = side(counts), side(counts), side([3, 1, 5, 3, 2, 3, 1, 3, 3])
+    changes = np.repeat([b.linked - a.linked for a, b in zip(first, alike, strict=True)], counts)
+    expected = cluster_interval(changes, np.repeat(np.arange(9), counts))
+    assert _of_links(first, alike, share(alike) - share(first)) == pytest.approx(expected)
+    # With unequal counts: each person left out in turn, which is close to it.
+    ends = _of_links(first, fewer, 0.0)
+    assert ends is not None
+    left_out = [share(fewer[:n] + fewer[n + 1 :]) - share(first[:n] + first[n + 1 :]) for n in range(9)]
+    jackknife = np.sqrt(8 / 9 * np.sum((np.array(left_out) - np.mean(left_out)) ** 2))
+    assert ends[1] / t_quantile(8, 0.975) == pytest.approx(jackknife, rel=0.25)
+    assert _of_links(first, fewer[1:], 0.0) is None
 
 
 def written(folder: Path, results: Results) -> Path:
@@ -112,7 +154,7 @@ def test_every_setting_and_attacker_that_differs_is_named(tmp_path: Path) -> Non
     assert "The setting lengths differs: none (a), 1, 3 (b)" in warnings
     assert "The informed attacker was run only in b" in warnings
     assert "The ignorant attacker uses different methods" in warnings
-    assert "chose enrollment and trials" not in warnings
+    assert "recordings of the same people" not in warnings
 
 
 def test_holms_rule_over_all_differences(tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def compare_runs(
     settings = differing_settings([run.results for run in runs])
     values: dict[ComparedFigure, list[Estimate]] = {}
     differences: dict[ComparedFigure, list[Estimate]] = {}
-    alike = same_trials(runs)
+    alike = same_people(runs)
     for holder, group in _common_places(runs, by):
         points = [_points_by_title((holder, _estimates(run.results, holder, group))) for run in runs]
         titles = [title for title in points[0] if all(title in others for others in points)]
@@ -301,7 +301,7 @@ def linking_differences(runs: Sequence[ComparedRun]) -> dict[tuple[int, int], Es
     """Of every two runs (by their numbers) how many more recordings the strongest attacker links in the second than
     in the first: the figures of their headlines, with Holm's rule over all pairs."""
     cases = {number: case for number, run in enumerate(runs) if (case := strongest(run.results)) is not None}
-    alike = same_trials(runs)
+    alike = same_people(runs)
     differences: dict[tuple[int, int], list[Estimate]] = {}
     for first, second in combinations(cases, 2):
         pair = [cases[first], cases[second]]
@@ -367,16 +367,24 @@ def _material(results: Results) -> str:
     return str(results.protocol.details.get("keys", "")) if original is None else original.sha256
 
 
-def same_trials(runs: Sequence[ComparedRun]) -> bool:
-    """Whether the runs try the same recordings against the same people, so that they can be paired."""
+def same_people(runs: Sequence[ComparedRun]) -> bool:
+    """Whether the runs look for the same people, so that they can be paired by speaker. Recordings may differ: a system
+    may fail on a few of them."""
 
-    def trials(results: Results) -> tuple[Any, ...]:
+    def people(results: Results) -> tuple[str, int, int]:
+        return (_material(results), results.protocol.enrolled_speakers, results.protocol.trial_speakers)
+
+    return all(people(run.results) == people(runs[0].results) for run in runs)
+
+
+def _same_recordings(runs: Sequence[ComparedRun]) -> bool:
+    """Whether the runs divide the same recordings in the same way."""
+
+    def recordings(results: Results) -> tuple[int, Finding, int, int]:
         protocol = results.protocol
-        counts = (protocol.enrolled_speakers, protocol.trial_speakers)
-        utterances = (protocol.enrollment_utterances, protocol.trial_utterances)
-        return (_material(results), results.seed, protocol.split, counts, utterances)
+        return (results.seed, protocol.split, protocol.enrollment_utterances, protocol.trial_utterances)
 
-    return all(trials(run.results) == trials(runs[0].results) for run in runs)
+    return all(recordings(run.results) == recordings(runs[0].results) for run in runs)
 
 
 def differences_of(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[Any]]) -> Iterator[Finding]:
@@ -391,8 +399,10 @@ def differences_of(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[
     if any(_material(run.results) != _material(first) for run in runs):
         material = "original speech" if any("original" in run.results.inputs for run in runs) else "trials"
         yield Finding.of("other_material", material=material, severity="warning")
-    elif not same_trials(runs):
-        yield Finding("other_trials", severity="warning")
+    elif not same_people(runs):
+        yield Finding("other_people", severity="warning")
+    elif not _same_recordings(runs):
+        yield Finding("other_recordings", severity="warning")
     for key, values in settings.items():
         yield Finding.of("setting_differs", setting=key, values=tuple(map(_value, values)), runs=everywhere)
     names = dict.fromkeys(name for run in runs for name in run.results.attacks)

@@ -1,6 +1,6 @@
 """The difference of two runs in one figure, with its interval, and which of many differences are significant.
 
-Where both runs have the same people and trials, what they share cancels: each person is left out of both runs at once.
+Where both runs have the same people, what they share cancels: each person is left out of both runs at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.estimate import Estimate, unit_of_difference
-from veilmeter.core.intervals import cluster_error, t_quantile
+from veilmeter.core.intervals import t_quantile
 from veilmeter.core.option_groups import EER_METHODS
 from veilmeter.core.parquet_bounds import read_table, texts
 from veilmeter.data.scores import Scores, encode
@@ -55,17 +55,22 @@ class PairedTrials:
 
 
 def _of_links(first: Sequence[LinkedPerson], second: Sequence[LinkedPerson], value: float) -> Interval | None:
-    """Each speaker's change in how often they are linked, weighted by their conversations as the values are."""
+    """What each speaker adds to the difference of the two shares, in each of which a speaker weighs as much as their
+    conversations."""
     sides = [{row.speaker: row for row in people} for people in (first, second)]
-    counts = [{name: row.conversations for name, row in side.items()} for side in sides]
-    if counts[0] != counts[1] or len(counts[0]) < 2:
+    if set(sides[0]) != set(sides[1]) or len(sides[0]) < 2:
         return None
-    names = list(counts[0])
-    weights = np.array([counts[0][name] for name in names])
-    change = np.array([sides[1][name].linked - sides[0][name].linked for name in names])
-    error, clusters = cluster_error(np.repeat(change, weights), np.repeat(np.arange(len(names)), weights))
-    half = t_quantile(clusters - 1, 0.975) * error
+    before, after = (_parts(side, list(sides[0])) for side in sides)
+    error = math.sqrt(len(before) / (len(before) - 1) * float(np.sum((after - before) ** 2)))
+    half = t_quantile(len(before) - 1, 0.975) * error
     return (value - half, value + half)
+
+
+def _parts(people: Mapping[str, LinkedPerson], names: Sequence[str]) -> Floats:
+    """Each speaker's part in how far the share of linked conversations lies from its mean."""
+    weights = np.array([people[name].conversations for name in names], float)
+    linked = np.array([people[name].linked for name in names])
+    return np.asarray(weights * (linked - np.average(linked, weights=weights)) / weights.sum())
 
 
 def _of_replicates(first: Replicates, second: Replicates, name: str, value: float) -> Interval | None:

@@ -359,7 +359,7 @@ def against_baseline(
     seed: int = 0,
     eer_method: str | None = None,
 ) -> BaselineCheck:
-    """The run against an earlier one. Every figure that both have is compared, paired by speaker where the trials are
+    """The run against an earlier one. Every figure that both have is compared, paired by speaker where the people are
     the same; Holm's rule over all of them says which differences are sure."""
     folders = [opened.folder for opened in map(open_run, (baseline, run))]
     if None not in folders and len({folder.resolve() for folder in folders if folder is not None}) == 1:

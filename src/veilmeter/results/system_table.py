@@ -29,7 +29,7 @@ from veilmeter.results.compare import (
     differing_settings,
     flat,
     read_runs,
-    same_trials,
+    same_people,
 )
 from veilmeter.results.differences import PairedTrials, difference_of, pair_trials, sure_by_holm
 from veilmeter.results.eer_methods import methods_of
@@ -414,7 +414,7 @@ def _columns(
     resamples: int,
     seed: int,
 ) -> tuple[TableColumn, ...]:
-    alike = same_trials(runs)
+    alike = same_people(runs)
     paired: dict[tuple[tuple[int, str], ...], PairedTrials | None] = {}
     members: dict[FigureName, dict[str, list[_Member]]] = {}
     pairs: dict[FigureName, dict[tuple[str, str], Estimate]] = {}

@@ -36,7 +36,8 @@ def _other_material(material: Literal["original speech", "trials"]) -> str:
     return f"The runs do not assess the same {material}, so differences may come from that."
 
 
-WORDS.say("other_trials", "The runs chose enrollment and trials differently, so differences are not paired by people.")
+WORDS.say("other_people", "The runs do not have the same people, so differences are not paired by people.")
+WORDS.say("other_recordings", "The runs use partly different recordings of the same people.")
 
 
 def _in_runs(values: tuple[Reference | str | int | float | bool, ...], runs: tuple[Reference, ...]) -> str:
