@@ -207,12 +207,14 @@ def test_use_is_said_in_plain_words() -> None:
         Estimate(name="wer", value=12.0, unit="percent", interval=(9.0, 15.0)),
         Estimate(name="dnsmos_bak", value=3.0),
         Estimate(name="warmth", label="warmth", value=2.0),
+        Estimate(name="pitch_correlation", value=0.61, interval=(0.54, 0.67), null=0.6),
     ]
     before = Estimates([Estimate(name="wer", value=4.0, unit="percent")])
     part = Part(name="utility", estimates=Estimates(points), reference=before)
     assert decide(replace(sample(), parts={"utility": part})).use == (
         "Of 100 words, a speech recognizer gets 12 [9, 15] wrong (original speech: 4).",
         "Warmth: 2.0.",
+        "Likeness of the melody to the original, at most 1: 0.61 [0.54, 0.67] (unrelated recordings: 0.60).",
     )
     assert decide(sample()).use == (sentence(Finding("use_not_measured")),)
 
@@ -517,7 +519,9 @@ def test_a_figure_of_a_choice_is_nobodys_own_and_the_same_everywhere() -> None:
     assert (strongest.who, strongest.of_hundred) == (STRONGEST_OF_ALL, f"{value:.0f} of 100")
     assert [(row.of_hundred, row.worst) for row in others] == [("50 of 100", False)] * 2
     assert release_data(results)["curves"][CHOSEN]["1"]["points"][-1][1] == pytest.approx(value / 100, abs=1e-4)
-    assert criterion_row(results, "linking").who.startswith("the strongest attacker that was run, mostly someone")
+    assert criterion_row(results, "linking").who.startswith(
+        "the strongest attacker that was run, in most cases someone"
+    )
 
 
 def test_what_could_not_be_inferred_is_named_on_a_page_that_names_nobody() -> None:

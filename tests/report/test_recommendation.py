@@ -106,4 +106,4 @@ def test_the_lowest_risk_is_told_with_its_cost_in_words() -> None:
         "wrong than with B2."
     )
     free = text(trade_off([compared("B1", 20.0, 18.0), compared("B2", 60.0, 30.0)]))
-    assert free.endswith("of 100; a speech recognizer gets about as few words wrong as with any other of them.")
+    assert free.endswith("of 100, and no other system has clearly fewer word errors.")

@@ -105,16 +105,20 @@ WORDS.say("future_not_tested", "Other attackers, and future speaker recognition.
 _USE = {
     "wer": ("Of 100 words, a speech recognizer gets {figure} wrong", 0),
     "mos": ("Predicted sound quality, from 1 to 5: {figure}", 1),
-    "pitch_correlation": ("Melody that is kept, from 0 (none) to 1 (all): {figure}", 2),
+    "pitch_correlation": ("Likeness of the melody to the original, at most 1: {figure}", 2),
 }
+_BY_CHANCE = {"pitch_correlation": "unrelated recordings"}
 PLAIN_USE = frozenset(_USE)  # measures that the first page explains in plain words
 
 
 @WORDS.words("use_measured")
 def _use_measured(estimate: Estimate, original: Estimate | None = None) -> str:
     words, digits = _USE.get(estimate.name, (f"{capitalize(estimate.label)}: {{figure}}", 1))
-    was = "" if original is None else f" (original speech: {cite(span(original.value, None, digits), original)})"
-    return f"{words.format(figure=figure(estimate, digits))}{was}."
+    beside = [] if original is None else [f"original speech: {cite(span(original.value, None, digits), original)}"]
+    if estimate.null is not None:
+        beside.append(f"{_BY_CHANCE.get(estimate.name, 'guessing')}: {span(estimate.null, None, digits)}")
+    compared = f" ({'; '.join(beside)})" if beside else ""
+    return f"{words.format(figure=figure(estimate, digits))}{compared}."
 
 
 WORDS.say("use_not_measured", "Not measured: whether words, quality and melody are still good enough for the purpose.")
@@ -353,9 +357,7 @@ WORDS.say("use_not_compared", "Whether the speech is still usable was not measur
 
 @WORDS.words("trade_off")
 def _trade_off(system: Reference, linked: Estimate, other: Reference, words: float) -> str:
-    start = (
-        f"With {shown(system)} the fewest recordings are linked, {of_hundred(linked)} of 100; a speech recognizer gets "
-    )
+    start = f"With {shown(system)} the fewest recordings are linked, {of_hundred(linked)} of 100"
     if round(words) < 1:
-        return f"{start}about as few words wrong as with any other of them."
-    return f"{start}{words:.0f} more words in 100 wrong than with {shown(other)}."
+        return f"{start}, and no other system has clearly fewer word errors."
+    return f"{start}; a speech recognizer gets {words:.0f} more words in 100 wrong than with {shown(other)}."

@@ -337,7 +337,7 @@ def dots_caption(point: Estimate, group: Mapping[str, str]) -> str:
 
 STRONGEST = "the strongest attacker that was run"
 STRONGEST_OF_ALL = "the strongest of them, chosen on other people"
-MOSTLY = "{strongest}, mostly {who}"
+MOSTLY = "{strongest}, in most cases {who}"
 
 
 def attackers_caption(point: Estimate, group: Mapping[str, str], more: int) -> str:
