@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from veilmeter.core.files import write_text
+from veilmeter.core import files
+from veilmeter.core.errors import InputError
+from veilmeter.core.files import read_input_json, write_text
 
 
 def test_a_pipe_is_written_to_and_never_replaced(tmp_path: Path) -> None:
@@ -31,3 +33,13 @@ def test_a_link_to_standard_output_stays_one(capfd: pytest.CaptureFixture[str]) 
     write_text("/dev/stdout", "shown")
     assert os.readlink("/dev/stdout") == before
     assert "shown" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("value", ["[]", "{}", '{"a":0}', "1"])
+def test_json_of_many_small_values_is_refused_before_it_fills_the_memory(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_VALUES", 1000)
+    (tmp_path / "a.json").write_text("[" + ",".join([value] * 1001) + "]")
+    with pytest.raises(InputError, match="too many values"):
+        read_input_json(tmp_path / "a.json")

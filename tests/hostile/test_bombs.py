@@ -230,3 +230,18 @@ def test_a_list_that_a_stranger_wrote_reads_nothing_outside_with_root(tmp_path: 
     confined = read_corpus(foreign, "kaldi", roots=[foreign])
     assert list(confined.by_id) == ["u1"]
     assert {problem.kind for problem in confined.problems} == {"outside-root"}
+
+
+@pytest.mark.parametrize("start", [b"", b"a b 1\n", b"a [ 1 2", b"a \0BFV \4\xff\xff\xff\x7f"])
+def test_an_ark_of_a_terabyte_that_holds_nothing(tmp_path: Path, start: bytes) -> None:
+    with open(tmp_path / "a.ark", "wb") as file:
+        file.write(start)
+        file.truncate(1 << 40)
+    assert "a.ark" in refusal(tmp_path / "a.ark")
+
+
+def test_an_scp_that_names_one_long_vector_again_and_again(tmp_path: Path) -> None:
+    data = np.zeros(1 << 20, "<f4").tobytes()
+    (tmp_path / "a.ark").write_bytes(b"u \0BFV \4" + (1 << 20).to_bytes(4, "little") + data)
+    (tmp_path / "a.scp").write_text("".join(f"u{number} a.ark:2\n" for number in range(3000)))
+    assert "far larger than their ark files" in refusal(tmp_path / "a.scp")

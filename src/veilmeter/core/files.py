@@ -32,6 +32,7 @@ BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFErro
 PRIVATE_FOLDER = 0o700
 INDENTED = 4  # levels of a JSON file that are laid out on lines of their own
 LARGEST_INPUT = 1 << 28  # bytes of a text or JSON file that is read as a whole
+MOST_VALUES = 1 << 23  # of a JSON file: an empty list has two bytes, and 64 in memory
 LARGEST_LIST = 1 << 29  # bytes of a list whose lines are all kept; of scores only numbers are kept, which have no limit
 # Unpacked bytes of a gzip file, per packed byte and beyond: lists shrink to a thirtieth, bombs to a thousandth.
 _MOST_UNPACKED, _UNPACKED_FREELY = 100, 1 << 22
@@ -133,8 +134,11 @@ def read_input_text(path: str | Path, *, most: int = LARGEST_INPUT) -> str:
 
 def read_input_json(path: str | Path, *, most: int = LARGEST_INPUT) -> Any:
     """The value in a user's JSON file."""
+    text = read_input_text(path, most=most)
+    if (count := sum(map(text.count, ",[{"))) > MOST_VALUES:
+        raise InputError(f"the file holds too many values: {count:,}, and at most {MOST_VALUES:,} are read", path=path)
     try:
-        return json.loads(read_input_text(path, most=most))
+        return json.loads(text)
     except (ValueError, RecursionError) as error:  # also integers of thousands of digits, and nesting without end
         raise InputError(f"invalid JSON: {error}", path=path) from None
 

@@ -18,9 +18,8 @@ from veilmeter.core.files import whole_file
 from veilmeter.core.processes import run_confined
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.kaldi import with_meta
-from veilmeter.data.formats.vectors import RawVectors
+from veilmeter.data.formats.vectors import LONGEST_VECTOR, RawVectors
 
-_LONGEST = 1 << 20
 _LONGEST_TEXT = 1 << 16
 # Chunks that were never written are read as zeros, however many are claimed; compression shrinks vectors hardly at all.
 _SMALL, _LARGEST_EXPANSION = 1 << 14, 100
@@ -94,7 +93,7 @@ def _vector(dataset: Any) -> NDArray[np.float32]:
     if dataset.dtype.kind not in "fiu":
         raise ValueError(f"it holds {dataset.dtype}, not numbers")
     shape = [length for length in dataset.shape or () if length != 1] or [1]
-    if len(shape) != 1 or not 0 < shape[0] <= _LONGEST:
+    if len(shape) != 1 or not 0 < shape[0] <= LONGEST_VECTOR:
         raise ValueError(f"its shape {dataset.shape} is not that of a vector")
     if dataset.nbytes > _SMALL + _LARGEST_EXPANSION * dataset.id.get_storage_size():
         raise ValueError(f"it claims {dataset.nbytes} bytes, far more than the file holds of it")

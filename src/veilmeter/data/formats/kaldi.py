@@ -17,12 +17,15 @@ from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.files import make_folder, whole_file, write_text
 from veilmeter.core.text import parse_index
 from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.formats.vectors import RawVectors
+from veilmeter.data.formats.vectors import LONGEST_VECTOR, RawVectors
 from veilmeter.data.layouts import read_lines
 
 _FLOATS = {b"FV ": ("<f4", 1), b"DV ": ("<f8", 1), b"FM ": ("<f4", 2), b"DM ": ("<f8", 2)}
 _SCP_VALUE = re.compile(r"^(?P<path>.*?)(?::(?P<offset>\d+))?$")
 _LONGEST_ID = 4096
+_LONGEST_TEXT = 32 * LONGEST_VECTOR
+# Bytes of vectors that an scp may name: a list can name one vector a million times. Numbers as text may double.
+_NAMED_FREELY, _MOST_NAMED = 1 << 30, 4
 # Files in meta/ beside utt2spk that do not hold an attribute of speakers or utterances.
 _NO_ATTRIBUTES = {"utt2spk", "utt2dur", "utt2num_frames", "spk2utt", "utt2uniq"}
 
@@ -74,6 +77,7 @@ def _read_scp_into(raw: RawVectors, scp: Path) -> None:
     arks: dict[str, Ark | Problem] = {}
     vectors: list[NDArray[np.float32]] = raw.vectors  # type: ignore[assignment]
     assert raw.places is not None
+    left = _NAMED_FREELY
     for number, line in read_lines(scp):
         fields = line.split(None, 1)
         place = (str(scp), number)
@@ -91,7 +95,8 @@ def _read_scp_into(raw: RawVectors, scp: Path) -> None:
         match = _SCP_VALUE.match(value)
         name, offset = (match["path"], match["offset"]) if match else (value, None)
         if name not in arks:
-            arks[name] = _open_ark(name, scp, number)
+            arks[name] = ark = _open_ark(name, scp, number)
+            left += _MOST_NAMED * len(ark.data) if isinstance(ark, Ark) else 0
         ark = arks[name]
         if isinstance(ark, Problem):
             raw.problems.append(Problem(ark.kind, ark.what, *place, fix=ark.fix))
@@ -102,6 +107,9 @@ def _read_scp_into(raw: RawVectors, scp: Path) -> None:
             what = f"the vector of {utterance!r} can't be read: {error.what}"
             raw.problems.append(Problem("bad-vector", what, *place, fix=f"write {ark.path.name} again"))
             continue
+        left -= vectors[-1].nbytes
+        if left < 0:
+            raise InputError("the vectors named so far are far larger than their ark files", path=scp, line=number)
         raw.utterances.append(utterance)
         raw.places.append(place)
 
@@ -192,7 +200,7 @@ class Ark:
             raise InputError(f"at byte {start} there is a matrix of {shape[0]} rows, not a vector", path=self.path)
         length = shape[-1]
         end = position + length * np.dtype(dtype).itemsize
-        if length < 1 or end > len(self.data):
+        if not 1 <= length <= LONGEST_VECTOR or end > len(self.data):
             raise InputError(f"a vector of {length} numbers at byte {start} does not fit the file", path=self.path)
         with np.errstate(over="ignore", invalid="ignore"):
             return self.data[position:end].view(dtype).astype(np.float32), end
@@ -201,16 +209,16 @@ class Ark:
         size, end = 1 << 14, -1
         while end < 0:
             piece = self.data[start : start + size].tobytes()
+            if not piece.lstrip().startswith(b"["):
+                raise InputError(f"no vector at byte {start}", path=self.path)
             end = piece.find(b"]")
-            if end < 0 and start + size >= len(self.data):
+            if end < 0 and (start + size >= len(self.data) or size > _LONGEST_TEXT):
                 raise InputError(f"the vector at byte {start} has no end", path=self.path)
             size *= 2
-        opened, body = piece.find(b"["), piece[:end]
-        if opened < 0 or body[:opened].strip():
-            raise InputError(f"no vector at byte {start}", path=self.path)
+        body = piece[:end].lstrip()[1:]
         try:
             with np.errstate(over="ignore"):
-                numbers = np.array([float(number) for number in body[opened + 1 :].split()], np.float64)
+                numbers = np.array([float(number) for number in body.split()], np.float64)
                 vector = numbers.astype(np.float32)
         except ValueError:
             raise InputError(f"the vector at byte {start} holds a value that is not a number", path=self.path) from None

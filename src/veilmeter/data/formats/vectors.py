@@ -19,6 +19,7 @@ from veilmeter.core.findings import Finding, Reference, file_reference, warning
 from veilmeter.core.text import parse_index
 from veilmeter.data.embeddings import Embeddings
 
+LONGEST_VECTOR = 1 << 20  # numbers; speaker embeddings have a thousand
 Vectors = NDArray[np.float32] | Sequence[NDArray[np.float32]]
 
 
