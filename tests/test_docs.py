@@ -24,7 +24,7 @@ import typer
 from tests.docs_workspace import make_workspace
 from tools.reference_tables import measures
 
-from veilmeter.cli.main import COMMANDS, app, main
+from veilmeter.cli.main import COMMANDS, app, run_command
 from veilmeter.metrics.measure import MEASURES
 
 ROOT = Path(__file__).parents[1]
@@ -143,7 +143,7 @@ def call(line: str) -> tuple[int, str]:
     sys.argv = words
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            main()
+            run_command()
     except SystemExit as leave:
         return int(leave.code or 0), said.getvalue()
     finally:

@@ -182,3 +182,50 @@ def test_nohup_is_respected() -> None:
     process.send_signal(signal.SIGHUP)
     _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
+
+
+def stop_when(line: str, how: signal.Signals, *words: str, **environment: str) -> tuple[int, str]:
+    """The exit code and the errors of a Python program that gets a signal after it printed this line."""
+    process = subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, **environment}, preexec_fn=lambda: signal.signal(how, signal.SIG_DFL),
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == line + "\n"
+    process.send_signal(how)
+    _, errors = process.communicate(timeout=120)
+    return process.returncode, errors
+
+
+def test_ctrl_c_while_modules_are_loaded_prints_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(150)\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    ended = stop_when("loading", signal.SIGINT, "-m", "veilmeter.cli", "attackers", PYTHONPATH=path)
+    assert ended == (-signal.SIGINT, "")
+
+
+LEAVING = """
+import atexit, sys, time
+from veilmeter.cli import main as command
+def leave():
+    print("leaving", flush=True)
+    time.sleep(1)
+atexit.register(leave)
+def app(prog_name):
+    raise SystemExit(3)
+command.app = app
+command.main()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_work_changes_nothing(how: signal.Signals) -> None:
+    assert stop_when("leaving", how, "-c", LEAVING) == (3, "")
+
+
+def test_a_function_that_never_ends_does_not_keep_the_command_from_leaving() -> None:
+    program = LEAVING.replace("sleep(1)", "sleep(150)").replace(
+        "command.app", "command.LEAVING_SECONDS = 0.2\ncommand.app"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout) == (3, "leaving\n")

@@ -8,6 +8,7 @@ import inspect
 import os
 import signal
 import sys
+import threading
 import types
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -34,6 +35,9 @@ SECTIONS = (
     ("Look up", ("attackers", "cache")),
 )
 COMMANDS = tuple(name for _, names in SECTIONS for name in names)
+# Windows lacks two of them.
+_STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+LEAVING_SECONDS = 10.0  # for functions registered with `atexit`
 
 
 def make_function(command: Callable[[Given], None], declared: Mapping[str, Option]) -> Callable[..., None]:
@@ -135,23 +139,26 @@ def veilmeter(
     """Measure what a voice anonymizer still gives away: who can be recognized, by whom, and with what certainty."""
 
 
-def main() -> None:
+def main() -> NoReturn:
     try:
-        run_command()
-    except SystemExit as leave:
-        if leave.code == Exit.WRONG_INPUT:
-            _flush()
-            _leave_at_once(Exit.WRONG_INPUT)
-        raise
+        code: Any = Exit.DONE
+        try:
+            run_command()
+        except SystemExit as leave:
+            code = leave.code or Exit.DONE
+        _ignore_signals()
+    except KeyboardInterrupt:  # before the command began, or after its end
+        _ignore_signals()
+        code = Exit.STOPPED
+    _leave_at_once(code)
 
 
 def run_command() -> None:
     """Run the command of this process's arguments; SystemExit where it ends with another code than 0."""
     # A closed terminal (SIGHUP), SIGQUIT and SIGTERM end the run as Ctrl-C does, so that files are closed whole and
     # workers go home; not where nohup or a shell had them ignored.
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
-        number = getattr(signal, name, None)  # Windows lacks two
-        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+    for number in _STOPPING:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             raise_on_signal(number, KeyboardInterrupt)
     prepare_streams()
     _refuse_bytes(sys.argv[1:])
@@ -163,11 +170,6 @@ def run_command() -> None:
         if isinstance(leave.__context__, BrokenPipeError):  # help and usage: typer and rich end with 1
             output_is_closed()
             raise SystemExit(Exit.PIPE_CLOSED) from None
-        if leave.code == Exit.STOPPED:  # typer turns Ctrl-C into this without a word
-            with suppress(OSError):  # the terminal is closed
-                print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
-                _flush()
-            _leave_at_once(Exit.STOPPED)
         _flush()
         raise
     except ModuleNotFoundError as error:
@@ -193,11 +195,23 @@ def _refuse_bytes(words: list[str]) -> None:
             _wrong(f"an argument is not UTF-8 text: {word.encode('utf-8', 'replace').decode()!r} (rename the file)")
 
 
-def _leave_at_once(code: Exit) -> NoReturn:
+def _ignore_signals() -> None:
+    """The command has ended, and its exit code is known."""
+    for number in _STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _leave_at_once(code: int) -> NoReturn:
     """End the process without taking every module and model apart, which takes Python seconds and in which libraries
     whose threads have just started sometimes abort. Functions registered with `atexit` are called."""
-    with suppress(OSError):
+    limit = threading.Timer(LEAVING_SECONDS, os._exit, (code,))
+    limit.daemon = True
+    limit.start()
+    with suppress(OSError):  # the terminal is closed
+        if code == Exit.STOPPED:
+            print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
         sys.stderr.flush()
+        sys.stdout.flush()
     atexit._run_exitfuncs()
     os._exit(code)
 
