@@ -66,8 +66,11 @@ def test_a_real_run_links_everybody() -> None:
 
 def test_the_original_speech_is_refused_as_a_run() -> None:
     world = Rotated(1)
-    with pytest.raises(InputError, match="is original speech"):
+    with pytest.raises(InputError, match="is original speech: nothing in it was anonymized"):
         run(world, world.side(world.voices))
+    partly = np.where((world.whose < 30)[:, None], world.voices, world.own_run)
+    with pytest.raises(InputError, match="75% of the recordings in the attacker's run 1 are original speech"):
+        run(world, world.side(partly))
 
 
 @pytest.mark.parametrize("wrong", ["noise", "another key"])

@@ -344,8 +344,9 @@ def match_runs(
     for run in runs:
         matched = match(original, run.vectors, second=f"the attacker's {run.name or 'run'}")
         vectors = matched.anonymized
-        if _mostly_unchanged(matched.original, vectors) and not _mostly_unchanged(original, released):
-            raise _nothing_anonymized(run, made_here=made_here)
+        unchanged = _share_unchanged(matched.original, vectors)
+        if unchanged > 0.5 >= _share_unchanged(original, released):
+            raise _not_anonymized(run, unchanged, made_here=made_here)
         common = [u for u in vectors.utterances if u in released.utterance_rows]
         same = bool(common) and np.array_equal(
             vectors.of_utterances(common).vectors, released.of_utterances(common).vectors
@@ -354,20 +355,23 @@ def match_runs(
     return tuple(placed)
 
 
-def _nothing_anonymized(run: AttackerRun, *, made_here: bool) -> InputError:
+def _not_anonymized(run: AttackerRun, unchanged: float, *, made_here: bool) -> InputError:
+    name = f"the attacker's {run.name or 'run'}"
     fix = "give a run of the anonymizer over these recordings, or none"
     if made_here:
         fix = "give --system or --command the anonymizer that made the release, or leave them out"
     return InputError(
-        f"the attacker's {run.name or 'run'} is original speech: nothing in it was anonymized",
+        f"{name} is original speech: nothing in it was anonymized"
+        if unchanged == 1
+        else f"{unchanged:.0%} of the recordings in {name} are original speech",
         path=run.vectors.source or None,
         fix=fix,
     )
 
 
-def _mostly_unchanged(original: Embeddings, copies: Embeddings) -> bool:
+def _share_unchanged(original: Embeddings, copies: Embeddings) -> float:
     same = find_unchanged(original, copies)
-    return same is not None and bool(same.mean() > 0.5)
+    return 0.0 if same is None else float(same.mean())
 
 
 def join_runs(runs: Sequence[AttackerRun]) -> list[AttackerRun]:
