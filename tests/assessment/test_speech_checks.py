@@ -11,6 +11,7 @@ import pytest
 
 from veilmeter.assessment import assess, make_settings
 from veilmeter.assessment.experiment import group_people
+from veilmeter.assessment.inputs import InputReader
 from veilmeter.assessment.speech import check_inputs
 from veilmeter.core.errors import InputError
 from veilmeter.data.corpus import SpeechRole
@@ -108,6 +109,22 @@ def test_a_language_that_the_recognizer_does_not_know_is_refused_early(corpus: P
     with pytest.raises(InputError, match="not 'tlh'"):
         said(corpus, language="tlh")
     assert not said(corpus, language="DE")
+
+
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [
+        ({"system": "kascade"}, "no anonymizer called 'kascade'"),
+        ({"system": "cascade", "option": ["voice=kokora"]}, "no voice 'kokora'"),
+        ({"system": "mcadams", "option": ["alfa=0.8"]}, "mcadams has no option alfa"),
+    ],
+)
+def test_an_anonymizer_that_does_not_exist_is_refused_before_anything_is_computed(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], refusal: str
+) -> None:
+    monkeypatch.setattr(InputReader, "read", lambda *_, **__: pytest.fail("speech was read first"))
+    with pytest.raises(InputError, match=refusal):
+        assess(corpus, out=tmp_path / "run", jobs=1, **given)
 
 
 def test_one_speaker_is_refused_before_anything_is_computed(corpus: Path) -> None:

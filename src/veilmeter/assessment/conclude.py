@@ -20,6 +20,7 @@ from veilmeter.assessment.attacker_settings import AttackerSettings
 from veilmeter.assessment.evidence import DuplicateAudio, trust_facts
 from veilmeter.assessment.experiment import Experiment
 from veilmeter.assessment.given_scores import combine
+from veilmeter.assessment.inputs import system_options
 from veilmeter.assessment.plan import NEEDED_BY_CHECKS, AssessmentPlan, channels
 from veilmeter.assessment.settings import Facts, Settings
 from veilmeter.assessment.speech import Speech
@@ -82,8 +83,7 @@ def _system_options_without_effect(settings: Settings) -> list[Finding]:
     options = parse_options(settings.option)
     if not options:
         return []
-    command = {} if settings.command is None else {"command": settings.command}
-    idle = load_with_unused(settings.system or "command", {**options, **command})[1]
+    idle = load_with_unused(settings.anonymizer, system_options(settings))[1]
     if settings.anonymized:
         idle["per"] = "the release is given, and attackers draw again for each utterance"
     return [option_without_effect("--option", name, reason=idle[name]) for name in options if name in idle]

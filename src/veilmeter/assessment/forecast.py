@@ -157,7 +157,7 @@ class _Outline:
 
     def _anonymize(self, stage: Stage, parts: Sequence[_Recordings], details: str = "") -> list[Work]:
         settings = self.settings
-        system = settings.system or "command"
+        system = settings.anonymizer
         options = [*settings.option, *([settings.command] if settings.command else [])]
         mark = hashlib.sha256("\0".join(options).encode()).hexdigest()[:8] if options else ""
         missing = [part for part in parts if not manifest_path(part.corpus.root).is_file()]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veilmeter.anonymizers.anonymize_corpus import Anonymized, anonymize_corpus, manifest_path, own_seeds, run_again
-from veilmeter.anonymizers.base import Draw, load_anonymizer, parse_options
+from veilmeter.anonymizers.base import Anonymizer, Draw, load_anonymizer, parse_options
 from veilmeter.anonymizers.manifest import Entry, TimedEngine, read_manifest, real_time_factor
 from veilmeter.assessment.attacker_settings import AttackerSettings
 from veilmeter.assessment.settings import Settings
@@ -92,6 +92,8 @@ class InputReader:
     def check(self) -> None:
         """Read the lists of recordings, and refuse what would fail later."""
         self.log.stage(Stage.INPUTS)
+        if self.settings.runs_system:
+            load_system(self.settings)  # refuses a system or an option that does not exist
         self.corpora = check_inputs(self.sources, self.settings, self.log.say)
 
     def read_sides(self) -> None:
@@ -428,6 +430,20 @@ def _level(draw: Draw) -> DrawLevel:
     return "speaker" if draw == Draw.SPEAKER else "unknown"
 
 
+def system_options(settings: Settings) -> dict[str, Any]:
+    """The options that the anonymizer is given."""
+    options = parse_options(settings.option)
+    if settings.command is not None:
+        options["command"] = settings.command
+    return options
+
+
+def load_system(settings: Settings) -> Anonymizer:
+    """The anonymizer that makes the release, with the seed of the assessment."""
+    options = {**system_options(settings), "seed": settings.seed, "offline": settings.offline}
+    return load_anonymizer(settings.anonymizer, options)
+
+
 @dataclass(frozen=True, eq=False)
 class SystemRuns:
     """The anonymizer that is run here, for the release and for the attackers."""
@@ -436,15 +452,10 @@ class SystemRuns:
     folder: Path
     engine: Engine
 
-    @property
-    def system(self) -> str:
-        return self.settings.system or "command"
-
     def release(self, corpus: Corpus, progress: Progress | None = None) -> Corpus:
         """The released run, where none was given: as the system is by default, with the seed of the assessment."""
         out = release_folder(self.folder, corpus)
-        options = {**self._options(), "seed": self.settings.seed, "offline": self.settings.offline}
-        anonymizer = load_anonymizer(self.system, options)
+        anonymizer = load_system(self.settings)
         done = anonymize_corpus(corpus, out, anonymizer, engine=self.engine, overwrite=True, progress=progress)
         return corpus_of_copies(corpus, done)
 
@@ -455,20 +466,14 @@ class SystemRuns:
         done = run_again(
             corpus,
             self.folder / FOLDER / f"{role}-{number}" / corpus.root.name,
-            self.system,
-            self._options(),
+            self.settings.anonymizer,
+            system_options(self.settings),
             seed=own_seeds(self.settings.seed, number)[-1],
             engine=self.engine,
             offline=self.settings.offline,
             progress=progress,
         )
         return corpus_of_copies(corpus, done), _level(done.draw)
-
-    def _options(self) -> dict[str, Any]:
-        options = parse_options(self.settings.option)
-        if self.settings.command is not None:
-            options["command"] = self.settings.command
-        return options
 
 
 def release_folder(run: Path, corpus: Corpus) -> Path:

@@ -419,6 +419,11 @@ class Settings(CorpusReading):
         return self.system is not None or self.command is not None
 
     @property
+    def anonymizer(self) -> str:
+        """The name of the anonymizer that is run here."""
+        return self.system or "command"
+
+    @property
     def named_measures(self) -> list[str]:
         """The single measures that were asked for, beside families."""
         return [name for name in self.measures if name not in MEASURES]
