@@ -150,7 +150,7 @@ REMEDIES = {
     "adaptation helps": "Give the attackers more training speech: their adaptation failed, and a real attacker may do better.",
     "anonymized differs from original": "Check the files: some anonymized recordings seem to be hardly changed, or not at all.",
     "no copies in enrollment and trials": "Remove duplicates: some recordings are in both the enrollment and the trials.",
-    "enough speakers": "Assess more people: the figures are too uncertain for a decision.",
+    "enough speakers": "Assess more people: the figures are still imprecise.",
     "training speakers are others": "Train the attackers on people who are not assessed.",
     "enrollment and trials of different sessions": "Assess recordings of several sessions, so that attackers recognize "
     "voices and not rooms or microphones.",

@@ -57,7 +57,10 @@ CHECKS = {
         "No recording is on both sides of the comparison.",
         "Some recordings are on both sides of the comparison.",
     ),
-    "enough speakers": ("Enough people were assessed for this claim.", "Too few people were assessed for this claim."),
+    "enough speakers": (
+        "Enough people were assessed for this claim.",
+        "Too few people were assessed for a precise figure.",
+    ),
     "training speakers are others": (
         "Attackers were not trained on the people they look for.",
         "Attackers were trained on the people they look for.",

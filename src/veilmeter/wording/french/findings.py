@@ -549,7 +549,7 @@ _REMEDIES = {
     "adaptation helps": "Donner plus de parole d'entraînement aux attaquants : leur adaptation a échoué.",
     "anonymized differs from original": "Vérifier les fichiers : des enregistrements anonymisés ont à peine changé, ou pas du tout.",
     "no copies in enrollment and trials": "Retirer les doublons : des enregistrements sont à la fois dans la référence et les essais.",
-    "enough speakers": "Évaluer plus de personnes : les chiffres sont trop incertains pour décider.",
+    "enough speakers": "Évaluer plus de personnes : les chiffres sont encore imprécis.",
     "training speakers are others": "Entraîner les attaquants sur des personnes qui ne sont pas évaluées.",
     "enrollment and trials of different sessions": "Évaluer plusieurs sessions, pour que l'on reconnaisse des voix et non des salles ou des micros.",
     "scores without ties": "Vérifier les scores : beaucoup sont égaux, signe d'arrondis ou de copies.",
