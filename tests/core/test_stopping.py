@@ -229,3 +229,43 @@ def test_a_function_that_never_ends_does_not_keep_the_command_from_leaving() -> 
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stdout) == (3, "leaving\n")
+
+
+BUSY_POOL = """
+import os, sys, time
+from veilmeter.core.engine import open_engine
+def work(item):
+    print("working", flush=True)
+    time.sleep(150)
+if __name__ == "__main__":
+    from veilmeter.cli import main as command
+    def app(prog_name):
+        engine = open_engine(2, sys.argv[1] if sys.argv[1:] else None)
+        try:
+            list(engine.run(work, [1]))
+        except KeyboardInterrupt:
+            raise SystemExit(130)  # as typer does
+        finally:
+            engine.close()
+    command.app = app
+    command.main()
+"""
+
+
+@pytest.mark.parametrize("cluster", [(), ("local",)])
+@pytest.mark.parametrize("how", [signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_for_the_whole_group_prints_no_traceback(
+    how: signal.Signals, cluster: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A closed terminal and Ctrl-\\ reach workers and the helpers of multiprocessing too."""
+    (tmp_path / "program.py").write_text(BUSY_POOL)
+    process = subprocess.Popen(
+        [sys.executable, tmp_path / "program.py", *cluster], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, preexec_fn=lambda: signal.signal(how, signal.SIG_DFL),
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "working\n"
+    os.killpg(process.pid, how)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert errors == "stopped; what was done is kept, the same command goes on from there\n"

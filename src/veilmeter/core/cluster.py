@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from veilmeter.core.engine import QUEUE, Item, Result, cores
+from veilmeter.core.engine import QUEUE, Item, Result, cores, signals_held_back, start_resource_tracker
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra, need
 from veilmeter.core.files import read_input_text
 from veilmeter.core.option_groups import CLUSTER_HELP
@@ -136,7 +136,8 @@ class Cluster:
         self._scratch = tempfile.TemporaryDirectory(prefix="veilmeter-dask-", ignore_cleanup_errors=True)
         here = "127.0.0.1:0"  # with None the servers of figures would listen to everybody
         environment = {f"distributed.nanny.pre-spawn-environ.DASK_LOGGING__{n.upper()}": "critical" for n in _LOGGERS}
-        with dask.config.set(SELDOM | environment | {"temporary-directory": self._scratch.name}):
+        start_resource_tracker()
+        with dask.config.set(SELDOM | environment | {"temporary-directory": self._scratch.name}), signals_held_back():
             return LocalCluster(
                 n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=here,
                 worker_dashboard_address=here, security=True, local_directory=self._scratch.name,

@@ -111,7 +111,7 @@ class _WorkerContext(SpawnContext):
 
 
 @contextmanager
-def _signals_held_back() -> Iterator[None]:
+def signals_held_back() -> Iterator[None]:
     """A signal must not interrupt the start of a process halfway. The new process inherits the mask, so that Ctrl-C,
     which reaches the whole group, never ends it in the middle of an import."""
     if not _HAS_MASKS:
@@ -122,6 +122,14 @@ def _signals_held_back() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def start_resource_tracker() -> None:
+    """A helper of multiprocessing that outlives all workers. Before them, as its start lets signals through again; and
+    with signals held back, as it ignores only two of those that reach the whole group."""
+    if _HAS_MASKS:
+        with signals_held_back():
+            resource_tracker.ensure_running()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +157,7 @@ class Pool:
 
     def _start(self) -> ProcessPoolExecutor:
         if self._pool is None:
-            if _HAS_MASKS:
-                resource_tracker.ensure_running()  # it would let signals through again in the middle of a start
+            start_resource_tracker()
             self._pool = ProcessPoolExecutor(self.workers, mp_context=_WorkerContext(), initializer=_prepare_worker)
         return self._pool
 
@@ -163,7 +170,7 @@ class Pool:
                 try:
                     while left and len(waiting) < QUEUE * self.workers:
                         pool = self._start()
-                        with _signals_held_back():
+                        with signals_held_back():
                             future = pool.submit(_InterruptibleTask(task), items[left[-1]])
                         self._handed_out.add(future)
                         waiting[future] = left.pop()
