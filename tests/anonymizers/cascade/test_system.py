@@ -63,7 +63,7 @@ def test_nothing_but_words_passes(hears: Callable[..., None]) -> None:
     """Neither level, length, voice nor noise of the source changes a sample; nor do marks and capitals."""
     hears(lambda _: Transcript("The boat left the harbor. Before, the fog lifted", 0.9))
     first = Cascade(voice="fast").anonymize(noise(3.0), FAST)
-    hears(lambda _: Transcript("the boat left the harbor before the fog lifted.", 0.4))
+    hears(lambda _: Transcript("the boat left the harbor before the fog lifted.", 0.5))
     second = Cascade(voice="fast").anonymize(noise(5.0, 0.01, seed=1), FAST)
     np.testing.assert_array_equal(first.samples, second.samples)
     assert first.remarks == ()
@@ -143,6 +143,19 @@ def test_speech_that_does_not_sound_english_is_refused(tmp_path: Path, hears: Ca
     Cascade(voice="fast", language="en").prepare(corpus, Here())
     hears(lambda _: Transcript("", 1.0))
     Cascade(voice="fast").prepare(corpus, Here())  # nothing was heard, so nothing is known
+
+
+def test_doubtful_words_are_listed(hears: Callable[..., None]) -> None:
+    """One recording of another language among English ones is spoken as English words, which the user must know."""
+    hears(lambda _: Transcript("the first thing is that the government", 0.36))
+    (remark,) = Cascade(voice="fast").anonymize(noise(2.0), FAST).remarks
+    assert remark == "words may be wrong or not English (low confidence): 0.0 to 2.0 s"
+    for confidence in (0.6, None):
+        hears(lambda _, sure=confidence: Transcript("the first thing is that the government", sure))
+        assert Cascade(voice="fast").anonymize(noise(2.0), FAST).remarks == ()
+    parts = np.concatenate([noise(4.0), noise(1.5, 1e-4), noise(4.0)])
+    hears(lambda some: Transcript("the boat" if len(some) < 7 * RATE else "", 0.36))
+    assert len(Cascade(voice="fast").anonymize(parts, FAST).remarks) == 1
 
 
 def test_voices_are_drawn_from_the_seed_and_the_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,7 @@ LONGEST = 25.0  # seconds recognized at once
 SHORT = 6.0  # the same where nothing was recognized in more
 LEVEL = 0.06  # of the loud part of every output, as a share of full scale
 LEAST_CONFIDENCE = 0.25  # of the recognizer in a stretch; below, it guesses
+USUAL_CONFIDENCE = 0.45  # below, the words may be wrong, or of another language
 KEEPABLE = ("pauses", "durations", "pitch", "punctuation")
 PROSODY = "prosody"  # durations and pitch
 ALIGNED = frozenset({"pauses", "durations", "pitch"})  # known from when each phone was spoken
@@ -144,18 +145,19 @@ class Cascade:
         for stretch in cut_at_pauses(samples, LONGEST):
             seconds = (start / RATE, (start + len(stretch)) / RATE)
             start += len(stretch)
-            text = _recognize(recognizer, stretch)
-            words = speaker.words(text) if text else []
-            if words:
+            heard = _recognize(recognizer, stretch)
+            words = speaker.words(heard.text) if heard else []
+            if heard and words:
                 said = speaker.say(words, stretch)
                 spoken.append(said.samples)
                 parts.append(said.samples)
-                remarks += [f"{remark}: {seconds[0]:.1f} to {seconds[1]:.1f} s" for remark in said.remarks]
+                doubts = [*_doubts(heard), *said.remarks]
+                remarks += [f"{remark}: {seconds[0]:.1f} to {seconds[1]:.1f} s" for remark in doubts]
                 continue
-            if text is None and "pauses" not in keep:  # silence in the source
+            if heard is None and "pauses" not in keep:  # silence in the source
                 continue
             parts.append(np.zeros(len(stretch), np.float32))
-            if text is not None:
+            if heard is not None:
                 remarks.append(f"not recognized, now silent: {seconds[0]:.1f} to {seconds[1]:.1f} s")
         if not spoken:
             raise InputError(
@@ -198,8 +200,8 @@ def parse_keep(keep: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in KEEPABLE if name in wanted)
 
 
-def _recognize(recognizer: Recognizer, stretch: Samples) -> str | None:
-    """The text, empty where there is speech or noise that is not recognized; None in silence.
+def _recognize(recognizer: Recognizer, stretch: Samples) -> Transcript | None:
+    """What was heard, without text where there is speech or noise that is not recognized; None in silence.
 
     With long pauses in it, the recognizer may hear nothing in a stretch of which it understands the parts.
     """
@@ -207,13 +209,20 @@ def _recognize(recognizer: Recognizer, stretch: Samples) -> str | None:
         return None
     heard = recognizer.transcribe(stretch)
     if heard.text:
-        return heard.text if _is_sure(heard) else ""
+        return heard if _is_sure(heard) else replace(heard, text="")
     parts = [recognizer.transcribe(part) for part in cut_at_pauses(stretch, SHORT)]
-    return " ".join(part.text for part in parts if part.text and _is_sure(part))
+    sure = [part for part in parts if part.text and _is_sure(part)]
+    least = min((part.confidence for part in sure if part.confidence is not None), default=None)
+    return Transcript(" ".join(part.text for part in sure), least)
 
 
 def _is_sure(heard: Transcript) -> bool:
     return heard.confidence is None or heard.confidence >= LEAST_CONFIDENCE
+
+
+def _doubts(heard: Transcript) -> Iterator[str]:
+    if heard.confidence is not None and heard.confidence < USUAL_CONFIDENCE:
+        yield "words may be wrong or not English (low confidence)"
 
 
 def _gain(spoken: Samples) -> np.float32:
