@@ -4,8 +4,8 @@
                                                 [--by gender,age_group] [--jobs 2] [--no-utility]
 
 Assesses each system into a folder of OUT, and prints two tables as Markdown: EER and recordings linked by attacker;
-then verdict, singling out, worst person, groups, words, quality and distinctness. A finished
-run is read, a stopped one goes on. A system is NAME or NAME:OPTION=VALUE,OPTION=VALUE.
+then verdict, singling out, worst person, text floor, groups, words, quality and distinctness. A
+finished run is read, a stopped one goes on. A system is NAME or NAME:OPTION=VALUE,OPTION=VALUE.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from veilmeter import assess
+from veilmeter.attacks.attacker import FUSED
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate
 from veilmeter.results.model import AttackerResult, Results
-from veilmeter.results.people import FUSED, links_among_all
+from veilmeter.results.people import links_among_all, text_floor
 from veilmeter.results.run_folder import read_results
 
-SHIPPED = ("mcadams", "mcadams-random", "xvector-pool", "cascade:voice=fast")
+SHIPPED = ("mcadams", "mcadams-random", "xvector-pool", "cascade:voice=fast", "cascade")
 FIRST = ("original", "ignorant", "lazy-informed", "informed")
 STRONGEST = (FUSED, "adaptive")
 
@@ -74,6 +75,15 @@ def worst_person(results: Results) -> str:
     return show(worst.risk, 0)
 
 
+def linked_by_words(results: Results) -> str:
+    floor = text_floor(results.channels)
+    if floor is None:
+        return "–"
+    linked = floor.values["linked"]
+    assert isinstance(linked, Estimate)
+    return f"{show(linked)} ({floor.values['channel']})"
+
+
 def within(attribute: str, value: str) -> Callable[[Results], str]:
     def cell(results: Results) -> str:
         figures = strongest(results).by.get(attribute, {}).get(value)
@@ -94,8 +104,9 @@ def summary(runs: Mapping[str, Results]) -> dict[str, Callable[[Results], str]]:
         "singling out beyond a rule made without the recordings, in 100 attempts": singling_out,
         "people listed as unprotected": lambda results: str(len(results.people.unprotected)),
         "worst person: linked of 100 recordings": worst_person,
+        "text floor: linked of 100 by the words of the original speech": linked_by_words,
         **{f"{a} {v}: linked of 100": within(a, v) for a, v in groups},
-        "word error rate, %": single("utility", "wer"),
+        "word error rate beyond that of the original, points": single("utility", "d_wer"),
         "MOS": single("utility", "mos", 2),
         "voices kept apart: G_VD, dB": single("similarity", "g_vd"),
     }
