@@ -226,6 +226,9 @@ TRAPS: dict[str, World] = {
     ),
     "accents": World(_only("accent", 10), True, "only one of ten accents is kept", people=PEOPLE, most="raised"),
     "many accents": World(_only("accent", 20, 0.7), True, "only one of twenty is kept", people=PEOPLE, most="raised"),
+    "accents of seven": World(
+        _only("accent", 20), True, "only one of twenty is kept", lambda n: [4] * n, people=150, most="raised"
+    ),
     "1 % let through": World(
         _let_through(lambda v: len(v.own) // 100), True, "ten of a thousand recordings", _ten, people=PEOPLE
     ),

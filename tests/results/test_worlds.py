@@ -226,6 +226,13 @@ def test_a_wrong_run_does_not_show_that_only_the_gender_is_kept() -> None:
     assert "only_attribute_kept" not in [finding.code for finding in results.verdict.headline]
 
 
+def test_nobody_is_listed_where_people_of_one_accent_are_alike() -> None:
+    """One in seven highest scores is the right person's by chance, as seven people have each accent."""
+    outcome = assess_world("accents of seven", 150, 1)
+    assert outcome.level == "raised"
+    assert not outcome.untrue
+
+
 def test_one_person_who_is_found_is_not_an_attribute_that_is_kept() -> None:
     """Within women and men too few are left to show it, but what is found among everybody is not gone there."""
     outcome = assess_world("one faint person", 40, 2)

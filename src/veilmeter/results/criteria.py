@@ -17,6 +17,7 @@ from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.findings import Finding, Level, Reference, Value, group_references
 from veilmeter.metrics.scores.summary import BANDS
 from veilmeter.results.levels import (
+    ALPHA,
     ORDER,
     P_ADJUSTED,
     PRECISION,
@@ -519,12 +520,11 @@ def kept_attribute(results: Results) -> str | None:
     fewest = min((_people(case) for case in everybody if case.estimate.name == "linkability"), default=0)
     # Half of all people differ in an attribute from somebody, so it shows in pairs; one person who is found does not.
     pairs = [case for case in everybody if case.estimate.name == "d_ece" or _people(case) == fewest]
-    singled = results.people.unprotected or any(has_top_targets(case.estimate) for case in tested)
     significant = [case for case in pairs if is_significant(case.estimate)]
-    if results.chance is None or singled or not significant:
+    if results.chance is None or results.people.unprotected or not significant:
         return None
     attributes = dict.fromkeys(attribute for case in tested for attribute in case.group)
-    within = [name for name in attributes if _at_chance_within(name, tested)]
+    within = [name for name in attributes if _at_chance_within(name, tested) and not _single_out(name, tested)]
     return next(
         (name for name in within if all(_left_within(name, case, tested) <= MOST_LEFT for case in significant)), None
     )
@@ -573,13 +573,28 @@ def _at_chance_within(attribute: str, tested: Sequence[Case]) -> bool:
     """Whether no group stands out, and all of them together are known to be near chance: many small groups say little
     one by one."""
     within = [case for case in tested if attribute in case.group and _group_people(case) >= LEAST_GROUP]
-    links = at_largest([case for case in within if case.estimate.name == "linkability"])
+    links = _largest_within(attribute, tested)
     if len({case.group[attribute] for case in links}) < 2 or any(is_significant(case.estimate) for case in within):
         return False
     curves: dict[tuple[object, ...], list[Estimate]] = {}
     for case in links:
         curves.setdefault((case.attacker, case.estimate.at.get("length")), []).append(case.estimate)
     return all(level_of(_pool(points)) == "low" for points in curves.values())
+
+
+def _single_out(attribute: str, tested: Sequence[Case]) -> bool:
+    """Whether comparisons of one person score above all others more often than the attribute explains: where people of
+    a group are alike, the highest score is one person's as often as chance links within the group."""
+    groups = [case.estimate for case in _largest_within(attribute, tested)]
+    top = [int(case.estimate.extra[TOP_TARGETS]) for case in tested if has_top_targets(case.estimate)]
+    by_chance = chance_of(_pool(groups)) / 100
+    return bool(top) and by_chance ** max(top) * len({case.attacker for case in tested}) < ALPHA
+
+
+def _largest_within(attribute: str, tested: Sequence[Case]) -> list[Case]:
+    """Linking among all people of each group that is large enough."""
+    within = [case for case in tested if attribute in case.group and _group_people(case) >= LEAST_GROUP]
+    return at_largest([case for case in within if case.estimate.name == "linkability"])
 
 
 def _pool(points: Sequence[Estimate]) -> Estimate:
