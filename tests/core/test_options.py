@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
+from veilmeter.cli.main import COMMANDS
 from veilmeter.core.errors import InputError
 from veilmeter.core.options import (
     Condition,
@@ -17,6 +21,7 @@ from veilmeter.core.options import (
     options_of,
     parse_words,
     read_options,
+    read_value,
     unused_options,
 )
 
@@ -104,3 +109,18 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text('source = "x"\n[tables.one]\nfile = "z"\n"fi-le" = 1\n"fi_le" = 2\n')
     with pytest.raises(InputError, match=r"tables.one: fi_le is given twice"):
         read_options(tmp_path / "a.toml", Example)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1, -1, 1.5, True, [], {}, [1], [[]], [{}], {"a": 1}, {"a": {}}, {"": [1]}, ["a", 1], datetime.date(2020, 1, 1),
+     datetime.time(1), "", "\0", float("nan"), float("inf"), 10**400, [10**400]],
+    ids=lambda value: repr(value)[:12],
+)  # fmt: skip
+def test_any_value_of_a_file_is_read_or_refused(value: Any) -> None:
+    """Whatever TOML can hold, for every option of every command."""
+    modules = [import_module(f"veilmeter.cli.{name.replace('-', '_')}") for name in COMMANDS]
+    for kind in {kind for module in modules for kind in getattr(module, "OPTIONS", ())}:
+        for declared in options_of(kind).values():
+            with suppress(InputError):
+                read_value(declared, value)

@@ -210,19 +210,26 @@ def rename(values: Mapping[str, Any], declared: Mapping[str, Option]) -> dict[st
 
 def read_value(declared: Option, value: Any) -> Any:
     """The value in the type of its option; a single word or number stands for a list of one."""
-    if declared.parse is not None:
-        value = _parse(declared, value)
+    try:
+        plain = value if declared.parse is None else _parse(declared, value)
+        if declared.item is dict:
+            return plain
+        is_single = not (declared.is_list or declared.count is not None)
+        items = [plain] if is_single or isinstance(plain, str | Path | int | float) else list(plain)
+        if all(_has_type(item, declared.item) for item in items) and declared.count in (None, len(items)):
+            typed = tuple(declared.item(item) for item in items)
+            return typed[0] if is_single else typed
+    except (TypeError, AttributeError, OverflowError):  # a date or a table of a TOML file, a number without end
+        pass
+    raise InputError(f"{declared.name} must be {_type_in_words(declared)} (got {_excerpt(value)})")
+
+
+def _type_in_words(declared: Option) -> str:
     if declared.item is dict:
-        return value
-    if declared.is_list or declared.count is not None:
-        items = [value] if isinstance(value, str | Path | int | float) else list(value)
-        if not all(_has_type(item, declared.item) for item in items) or declared.count not in (None, len(items)):
-            many = "" if declared.count is None else f"{declared.count} "
-            raise InputError(f"{declared.name} must be {many}{_SEVERAL[declared.item]} (got {_excerpt(value)})")
-        return tuple(declared.item(item) for item in items)
-    if not _has_type(value, declared.item):
-        raise InputError(f"{declared.name} must be {_WORDS[declared.item]} (got {_excerpt(value)})")
-    return declared.item(value)
+        return "a table"
+    if declared.count is not None:
+        return f"{declared.count} {_SEVERAL[declared.item]}"
+    return (_SEVERAL if declared.is_list else _WORDS)[declared.item]
 
 
 def _has_type(value: Any, item: type) -> bool:
