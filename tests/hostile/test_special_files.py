@@ -12,10 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from veilmeter.attacks.inversion.attack import load_map
+from veilmeter.cli.main import app
+from veilmeter.cli.terminal import Exit
 from veilmeter.core.cluster import read_config
-from veilmeter.core.errors import InputError, MissingInput
+from veilmeter.core.errors import InputError, MissingInput, VeilmeterError
 from veilmeter.core.files import open_input, read_input, read_input_json, read_input_text
 from veilmeter.core.options import read_options
 from veilmeter.core.user_code import load_object
@@ -183,3 +186,16 @@ def test_a_table_of_a_terabyte_and_its_list(name: str, tmp_path: Path) -> None:
         file.truncate(1 << 40)
     with pytest.raises(InputError, match="too large"):
         read_embeddings(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["similarity --original x --anonymized x", "similarity --original o.npz --anonymized x", "compare x x",
+     "gate x --max eer=50%", "report x", "check x"],
+)  # fmt: skip
+def test_a_link_to_itself_ends_no_command(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").symlink_to("x")
+    np.savez(tmp_path / "o.npz", ids=["a", "b"], speakers=["s", "t"], vectors=np.eye(2, dtype=np.float32))
+    done = CliRunner().invoke(app, words.split())
+    assert isinstance(done.exception, VeilmeterError) or done.exit_code == Exit.WRONG_INPUT

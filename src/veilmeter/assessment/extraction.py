@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from veilmeter.core.engine import Engine, Progress, Say
 from veilmeter.core.errors import InputError, Problem, Stopped, VeilmeterError
-from veilmeter.core.files import BROKEN_ARCHIVE, LARGEST_LIST, make_folder, only_one, open_input, whole_file
+from veilmeter.core.files import BROKEN_ARCHIVE, LARGEST_LIST, make_folder, only_one, open_input, real_path, whole_file
 from veilmeter.core.user_code import version_of
 from veilmeter.data.corpus import Corpus, Stretch, Utterance
 from veilmeter.data.embeddings import Embeddings
@@ -146,7 +146,7 @@ def annotation_folder(corpus: Corpus) -> Path:
 
 
 def _place_in_cache(corpus: Corpus, below: str, *how: str) -> Path:
-    parts = [str(corpus.root.resolve()), corpus.layout, corpus.variant, *how]
+    parts = [str(real_path(corpus.root)), corpus.layout, corpus.variant, *how]
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", corpus.root.name)[:40] or "corpus"
     return make_folder(make_folder(cache_folder()) / below) / f"{name}-{digest}"

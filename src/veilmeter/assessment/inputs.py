@@ -34,6 +34,7 @@ from veilmeter.assessment.stages import Stage, StageLog
 from veilmeter.attacks.material import AttackerRun, DrawLevel
 from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError, Problem, refuse
+from veilmeter.core.files import real_path
 from veilmeter.core.findings import Finding, file_reference, warning
 from veilmeter.data.corpus import FURTHER, SpeechRole
 from veilmeter.data.embeddings import Embeddings
@@ -334,7 +335,7 @@ def run_name(number: int) -> str:
 
 
 def _absolute(source: Any) -> Path | None:
-    return Path(source).resolve() if isinstance(source, str | Path) else None
+    return real_path(source) if isinstance(source, str | Path) else None
 
 
 def match_runs(

@@ -11,6 +11,7 @@ from veilmeter.cli.command import Given
 from veilmeter.cli.shared_options import SAMPLED, TABLE_ONLY, FormFacts, typesetting, vectors
 from veilmeter.core import option_groups
 from veilmeter.core.errors import InputError
+from veilmeter.core.files import real_path
 from veilmeter.core.findings import Finding, Reference, about, first_speakers, warning
 from veilmeter.core.option_groups import VECTOR_FORMATS, Figures, OutputForms, Workers
 from veilmeter.core.options import Condition, declare
@@ -175,10 +176,10 @@ SECTIONS = {
 def _system_names(paths: Sequence[Path]) -> list[str]:
     """The last part of each path that tells them apart."""
     for depth in (1, 2, 3, 4):
-        names = ["/".join(_stem(path.resolve()).parts[-depth:]) for path in paths]
+        names = ["/".join(_stem(real_path(path)).parts[-depth:]) for path in paths]
         if len(set(names)) == len(names):
             return names
-    if len({path.resolve() for path in paths}) < len(paths):
+    if len({real_path(path) for path in paths}) < len(paths):
         raise InputError("the same anonymized set was given twice", path=paths[0])
     return [str(path) for path in paths]
 

@@ -143,6 +143,11 @@ def read_input_json(path: str | Path, *, most: int = LARGEST_INPUT) -> Any:
         raise InputError(f"invalid JSON: {error}", path=path) from None
 
 
+def real_path(path: str | Path) -> Path:
+    """The path without links; one that leads back to itself stays as it is, where `Path.resolve` would fail."""
+    return Path(os.path.realpath(path))
+
+
 def make_folder(path: str | Path) -> Path:
     """The folder, made if missing; it and the folders above it have mode 0700 where we made them."""
     folder = Path(path)

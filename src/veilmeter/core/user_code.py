@@ -23,7 +23,7 @@ from typing import Any
 from weakref import ref
 
 from veilmeter.core.errors import InputError, foreign_errors
-from veilmeter.core.files import check_input
+from veilmeter.core.files import check_input, real_path
 
 INSTALLED = frozenset({"site-packages", "dist-packages"})  # what lies there changes with its version, not by editing
 
@@ -94,7 +94,7 @@ def _place(name: str, own: str) -> Path | None:
         folders = [folder / part for folder in folders if (folder / part).is_dir()]
     if file is None or file.suffix != ".py" or not file.is_file():
         return None
-    return file if top == own or not INSTALLED & set(file.resolve().parts) else None
+    return file if top == own or not INSTALLED & set(real_path(file).parts) else None
 
 
 LARGEST_SOURCE = 10_000_000  # bytes of a file of Python
@@ -314,7 +314,7 @@ def _module_of_file(path: Path, kind: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # so that dataclasses and pickling inside it work
     spec.loader.exec_module(module)
-    _files[spec.name] = str(path.resolve())
+    _files[spec.name] = str(real_path(path))
     return module
 
 
@@ -349,4 +349,4 @@ def _digest(source: bytes) -> str:
 
 
 def _name(path: Path) -> str:
-    return f"veilmeter_own_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
+    return f"veilmeter_own_{path.stem}_{hashlib.sha256(str(real_path(path)).encode()).hexdigest()[:12]}"

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, missing_extra
+from veilmeter.core.files import real_path
 from veilmeter.core.options import options_of
 from veilmeter.core.parquet_bounds import read_table, texts
 from veilmeter.data.corpus import SIDES, CorpusReading, SpeechRole, Utterance
@@ -257,7 +258,7 @@ def _find_paths(paths: str | Sequence[str], folder: Path | None) -> list[str]:
     """Paths are stored as they were given, relative to where the assessment ran: where there is nothing, they are
     looked for from the run's own folder upwards."""
     listed = [paths] if isinstance(paths, str) else list(paths)
-    above = [] if folder is None else [folder.resolve(), *folder.resolve().parents]
+    above = [] if folder is None else [real_path(folder), *real_path(folder).parents]
     return [
         path if Path(path).exists() else next((str(base / path) for base in above if (base / path).exists()), path)
         for path in map(str, listed)

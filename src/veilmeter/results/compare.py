@@ -19,6 +19,7 @@ from typing import Any, Literal, cast
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates, frame, html_table
+from veilmeter.core.files import real_path
 from veilmeter.core.findings import Finding, Reference
 from veilmeter.metrics.measure import is_headline, label_of
 from veilmeter.results.criteria import individual_of, strongest, worst_cases
@@ -338,7 +339,7 @@ def _comparable(name: str, value: Any, incidental: Container[str]) -> Any:
 
 
 def _folder_name(run: ComparedRun) -> str:
-    return "run" if run.folder is None else run.folder.resolve().name
+    return "run" if run.folder is None else real_path(run.folder).name
 
 
 def _name_runs(runs: Sequence[ComparedRun]) -> list[ComparedRun]:
@@ -389,7 +390,7 @@ def _same_recordings(runs: Sequence[ComparedRun]) -> bool:
 
 def differences_of(runs: Sequence[ComparedRun], settings: Mapping[str, Sequence[Any]]) -> Iterator[Finding]:
     """What differs between the runs beside the system, and which of them can't be relied on."""
-    places = [id(run.results) if run.folder is None else run.folder.resolve() for run in runs]
+    places = [id(run.results) if run.folder is None else real_path(run.folder) for run in runs]
     if len(set(places)) < len(runs):
         yield Finding("run_given_twice", severity="warning")
     for run in runs:

@@ -12,6 +12,7 @@ from typing import Any
 from veilmeter.attacks.attacker import default_attackers
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.files import real_path
 from veilmeter.core.findings import PASSING_LEVELS, Finding, Level, Reference, group_references
 from veilmeter.core.options import refuse_unknown
 from veilmeter.metrics.measure import better_direction
@@ -362,7 +363,7 @@ def against_baseline(
     """The run against an earlier one. Every figure that both have is compared, paired by speaker where the people are
     the same; Holm's rule over all of them says which differences are sure."""
     folders = [opened.folder for opened in map(open_run, (baseline, run))]
-    if None not in folders and len({folder.resolve() for folder in folders if folder is not None}) == 1:
+    if None not in folders and len({real_path(folder) for folder in folders if folder is not None}) == 1:
         raise InputError("this run is its own baseline", path=folders[1], fix="give the folder of an earlier run")
     comparison = compare(baseline, run, by=by, resamples=resamples, seed=seed, eer_method=eer_method)
     before, now = comparison.runs

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError, Problem, missing_extra
-from veilmeter.core.files import whole_file
+from veilmeter.core.files import real_path, whole_file
 from veilmeter.data.corpus import WHOLE, Corpus, CorpusReading, ReadingFacts, Stretch
 from veilmeter.speech.decoding import (
     KINDS,
@@ -239,8 +239,8 @@ def chose_channel(corpus: Corpus) -> bool:
 
 def leaves_home(corpus: Corpus) -> bool:
     """Whether the folders that audio may lie in decided anything: a recording lies elsewhere, or was left out."""
-    home = corpus.root.resolve()
-    return bool(corpus.problems) or not all(u.path.resolve().is_relative_to(home) for u in corpus)
+    home = real_path(corpus.root)
+    return bool(corpus.problems) or not all(real_path(u.path).is_relative_to(home) for u in corpus)
 
 
 def reading_facts(options: CorpusReading, *corpora: Corpus) -> ReadingFacts:

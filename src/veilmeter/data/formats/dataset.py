@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter.core.errors import InputError, Problem
-from veilmeter.core.files import PRIVATE_FILE, cache_folder, make_folder, only_one
+from veilmeter.core.files import PRIVATE_FILE, cache_folder, make_folder, only_one, real_path
 from veilmeter.core.processes import run_confined
 from veilmeter.data.formats.json_lines import as_text, read_objects
 from veilmeter.data.formats.table import find_columns, read_rows
@@ -110,7 +110,7 @@ def _unpack_audio(file: Path) -> Path:
         status = file.stat()
     except OSError as error:
         raise InputError(f"the file can't be read: {error.strerror}", path=file) from None
-    facts = f"{file.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}"
+    facts = f"{real_path(file)}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}"
     key = hashlib.sha256(facts.encode("utf-8", "surrogateescape")).hexdigest()[:20]
     folder = make_folder(cache_folder() / "unpacked") / key
     with only_one(folder.with_suffix(".lock"), folder, wait=lambda: None):

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.files import real_path
 from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions, Walk, named, read_lines, read_texts
 
@@ -49,7 +50,7 @@ def read(root: Path, options: ReadOptions) -> Reading:
 def read_genders(root: Path) -> dict[str, str]:
     """Speaker to gender from SPEAKERS.TXT in the folder, in its `LibriSpeech/`, or above it where the
     corpus keeps it."""
-    top = root.resolve()
+    top = real_path(root)
     below = sorted(folder for folder in top.iterdir() if folder.is_dir()) if top.is_dir() else []
     for folder in (top, *below, top.parent, top.parent.parent):
         file = folder / "SPEAKERS.TXT"

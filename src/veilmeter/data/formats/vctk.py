@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.files import real_path
 from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions, Walk, named, read_lines
 
@@ -48,7 +49,7 @@ def read(root: Path, options: ReadOptions) -> Reading:
 
 def _text_folder(root: Path) -> Path | None:
     """`txt/`, beside the folder of recordings or in the corpus's own."""
-    top = root.resolve()
+    top = real_path(root)
     return next((folder for base in (top, top.parent) if (folder := base / "txt").is_dir()), None)
 
 
@@ -58,7 +59,7 @@ def _read_text(path: Path) -> str:
 
 def read_speakers(root: Path) -> dict[str, tuple[str, dict[str, str]]]:
     """Speaker to gender, age and accent, from `speaker-info.txt` (ID AGE GENDER ACCENTS REGION COMMENTS)."""
-    top = root.resolve()
+    top = real_path(root)
     for folder in (top, top.parent):
         file = folder / "speaker-info.txt"
         if file.is_file():

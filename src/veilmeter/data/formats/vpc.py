@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.files import real_path
 from veilmeter.core.findings import Finding, Reference, file_reference, warning
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.embeddings import Strings, strings
@@ -213,8 +214,8 @@ def _names_the_original(folder: DataFolder, original: DataFolder, roots: Sequenc
     """Whether the folder's wav.scp was copied from the original without change."""
     if not (folder.path / "wav.scp").is_file():
         return False
-    mine = {u.path.resolve() for u in kaldi_data.read_folder(folder.path, roots, lists=original.path).utterances}
-    other = {u.path.resolve() for u in kaldi_data.read_folder(original.path, roots).utterances}
+    mine = {real_path(u.path) for u in kaldi_data.read_folder(folder.path, roots, lists=original.path).utterances}
+    other = {real_path(u.path) for u in kaldi_data.read_folder(original.path, roots).utterances}
     return bool(mine & other)
 
 

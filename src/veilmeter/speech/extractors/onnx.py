@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.devices import BATCH
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra, need
-from veilmeter.core.files import check_input, sha256, write_bytes, write_text
+from veilmeter.core.files import check_input, real_path, sha256, write_bytes, write_text
 from veilmeter.speech.extractors.base import Extractor, as_vector
 from veilmeter.speech.onnx_session import GraphBuilder, device_of, first_line, import_runtime, open_session
 
@@ -115,11 +115,11 @@ def external_files(path: Path) -> list[Path]:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:  # a broken file, and protobuf's own types
         raise InputError(f"this ONNX model can't be loaded: {str(error)[:200]}", path=path) from None
-    folder = path.resolve().parent
+    folder = real_path(path).parent
     files = []
     for location in sorted({place for tensor in _tensors(model.graph) for place in _locations(tensor)}):
         try:
-            file = (folder / location).resolve()
+            file = real_path(folder / location)
             inside, present = file.is_relative_to(folder), file.is_file()
         except (OSError, ValueError):  # a name that the system can't have
             inside, present = True, False
