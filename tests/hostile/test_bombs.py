@@ -245,3 +245,9 @@ def test_an_scp_that_names_one_long_vector_again_and_again(tmp_path: Path) -> No
     (tmp_path / "a.ark").write_bytes(b"u \0BFV \4" + (1 << 20).to_bytes(4, "little") + data)
     (tmp_path / "a.scp").write_text("".join(f"u{number} a.ark:2\n" for number in range(3000)))
     assert "far larger than their ark files" in refusal(tmp_path / "a.scp")
+
+
+def test_an_scp_of_nothing_but_problems(tmp_path: Path) -> None:
+    (tmp_path / "a.scp").write_text("".join(f"u{number} none.ark:2\n" for number in range(100_002)))
+    with pytest.raises(InputError, match=r"more than 100,000 entries .*none\.ark"):
+        load_embeddings(tmp_path / "a.scp")

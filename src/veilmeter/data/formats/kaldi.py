@@ -26,6 +26,7 @@ _LONGEST_ID = 4096
 _LONGEST_TEXT = 32 * LONGEST_VECTOR
 # Bytes of vectors that an scp may name: a list can name one vector a million times. Numbers as text may double.
 _NAMED_FREELY, _MOST_NAMED = 1 << 30, 4
+_MOST_PROBLEMS = 100_000  # entries of an scp that can't be read; each takes ten times its length of memory
 # Files in meta/ beside utt2spk that do not hold an attribute of speakers or utterances.
 _NO_ATTRIBUTES = {"utt2spk", "utt2dur", "utt2num_frames", "spk2utt", "utt2uniq"}
 
@@ -79,6 +80,8 @@ def _read_scp_into(raw: RawVectors, scp: Path) -> None:
     assert raw.places is not None
     left = _NAMED_FREELY
     for number, line in read_lines(scp):
+        if len(raw.problems) > _MOST_PROBLEMS:
+            raise InputError(f"more than {_MOST_PROBLEMS:,} entries can't be read, such as {raw.problems[0]}", path=scp)
         fields = line.split(None, 1)
         place = (str(scp), number)
         if len(fields) == 1:
