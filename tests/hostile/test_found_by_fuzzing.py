@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tools.fuzzing.readers import readers
 
 from veilmeter.core.errors import InputError
 
@@ -162,3 +163,21 @@ def test_words_of_a_table_that_are_no_text(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"anna", b"\xff\xffna"))
     with pytest.raises(InputError, match="corrupt Parquet file"):
         list(read_table(path, ["row"], ["score"]))
+
+
+@pytest.fixture(scope="session")
+def shared_run(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("shared"))
+
+
+@pytest.mark.parametrize("name", readers())
+def test_fuzzing_still_reads_its_sound_files(
+    name: str, shared_run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that was moved or refuses them would never see a broken one."""
+    monkeypatch.setenv("VEILMETER_FUZZ_RUN", shared_run)
+    monkeypatch.setenv("VEILMETER_CACHE", str(tmp_path / "cache"))
+    place = tmp_path / "input"
+    place.mkdir()
+    readers()[name].make(place)
+    readers()[name].read(place)

@@ -182,7 +182,7 @@ def _read_settings(folder: Path) -> object:
 
 
 def _read_cluster(folder: Path) -> object:
-    from veilmeter.core.engine import read_config
+    from veilmeter.core.cluster import read_config
 
     return read_config(folder / "slurm.yaml")
 

@@ -76,7 +76,7 @@ def _gate(folder: Path) -> object:
     from veilmeter.results.limits import parse_limit
     from veilmeter.results.run_folder import read_results
 
-    return check_gate(read_results(folder), [parse_limit("linkability@2=0.5", "max"), parse_limit("eer=20", "min")])
+    return check_gate(read_results(folder), [parse_limit("linkability@2=50%", "max"), parse_limit("eer=20%", "min")])
 
 
 def _compare(folder: Path) -> object:
@@ -92,10 +92,10 @@ def _matrices(folder: Path) -> object:
 
 
 def _scores(folder: Path) -> object:
-    from veilmeter.results.differences import _scores
+    from veilmeter.results.differences import read_run_scores
     from veilmeter.results.run_folder import read_results
 
-    return _scores(folder, read_results(folder), "ignorant")
+    return read_run_scores(folder, read_results(folder), "ignorant")
 
 
 def _stages(folder: Path) -> object:
