@@ -204,6 +204,25 @@ def test_ctrl_c_while_modules_are_loaded_prints_no_traceback(tmp_path: Path) -> 
     assert ended == (-signal.SIGINT, "")
 
 
+AT_FORK = """
+import os, signal, subprocess, time
+from veilmeter.core.processes import raise_on_signal
+raise_on_signal(signal.SIGTERM, KeyboardInterrupt)
+os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGTERM))
+try:
+    subprocess.run(["true"], preexec_fn=lambda: None)
+    time.sleep(5)
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+def test_a_signal_while_a_program_is_started_is_not_lost() -> None:
+    """Python prints what is raised in the functions that it calls at a fork, such as those of `logging`."""
+    done = subprocess.run([sys.executable, "-c", AT_FORK], capture_output=True, text=True, timeout=100, check=False)
+    assert (done.stdout, done.stderr) == ("stopped\n", "")
+
+
 LEAVING = """
 import atexit, sys, time
 from veilmeter.cli import main as command
@@ -227,6 +246,13 @@ def test_a_function_that_never_ends_does_not_keep_the_command_from_leaving() -> 
     program = LEAVING.replace("sleep(1)", "sleep(150)").replace(
         "command.app", "command.LEAVING_SECONDS = 0.2\ncommand.app"
     )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout) == (3, "leaving\n")
+
+
+def test_a_thread_that_is_still_at_work_is_waited_for() -> None:
+    program = LEAVING.replace("import atexit", "import threading, atexit").replace("atexit.register(leave)", "")
+    program = program.replace("raise SystemExit", "threading.Timer(0.2, leave).start()\n    raise SystemExit")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stdout) == (3, "leaving\n")
 

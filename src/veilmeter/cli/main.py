@@ -37,7 +37,7 @@ SECTIONS = (
 COMMANDS = tuple(name for _, names in SECTIONS for name in names)
 # Windows lacks two of them.
 _STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
-LEAVING_SECONDS = 10.0  # for functions registered with `atexit`
+LEAVING_SECONDS = 10.0  # for the last threads, and functions registered with `atexit`
 
 
 def make_function(command: Callable[[Given], None], declared: Mapping[str, Option]) -> Callable[..., None]:
@@ -203,7 +203,8 @@ def _ignore_signals() -> None:
 
 def _leave_at_once(code: int) -> NoReturn:
     """End the process without taking every module and model apart, which takes Python seconds and in which libraries
-    whose threads have just started sometimes abort. Functions registered with `atexit` are called."""
+    whose threads have just started sometimes abort. Threads of the command are waited for, and functions registered
+    with `atexit` are called."""
     limit = threading.Timer(LEAVING_SECONDS, os._exit, (code,))
     limit.daemon = True
     limit.start()
@@ -212,6 +213,7 @@ def _leave_at_once(code: int) -> NoReturn:
             print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
         sys.stderr.flush()
         sys.stdout.flush()
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     os._exit(code)
 

@@ -158,7 +158,8 @@ class Pool:
     def _start(self) -> ProcessPoolExecutor:
         if self._pool is None:
             start_resource_tracker()
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=_WorkerContext(), initializer=_prepare_worker)
+            with signals_held_back():
+                self._pool = ProcessPoolExecutor(self.workers, mp_context=_WorkerContext(), initializer=_prepare_worker)
         return self._pool
 
     def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:

@@ -37,7 +37,8 @@ from veilmeter.core.files import sha256
 
 _MOMENT = 0.01  # seconds
 _WITH_CALLBACKS = "soundfile"
-_LOADING = ("ExtensionFileLoader.create_module", "ExtensionFileLoader.exec_module")
+# A library in C may print what is raised while it is loaded, and go on; so does Python while it forks.
+_UNSAFE = ("ExtensionFileLoader.create_module", "ExtensionFileLoader.exec_module", "Popen._execute_child")
 MARK = "VEILMETER_WORK"
 MOST_PRINTED, MOST_ERRORS = 1 << 20, 8000  # bytes kept from the end of a program's two output streams
 TAIL = 2000  # characters of these in an error
@@ -74,8 +75,7 @@ def _would_be_lost(frame: FrameType | None) -> bool:
     library: Any = getattr(sys.modules.get(_WITH_CALLBACKS), "__file__", None)
     while frame is not None:
         code = frame.f_code
-        # A library in C may print what is raised while it is loaded, and go on.
-        if code.co_name == "__del__" or code.co_filename == library or code.co_qualname in _LOADING:
+        if code.co_name == "__del__" or code.co_filename == library or code.co_qualname in _UNSAFE:
             return True
         frame = frame.f_back
     return False
