@@ -291,6 +291,23 @@ def test_an_attribute_lost_in_noise_hides_none_that_is_not() -> None:
     assert sentence(criterion.finding).endswith("chance gives 12.5, original speech 80).")
 
 
+def test_a_classifier_that_is_mostly_wrong_is_not_called_low() -> None:
+    """It is right 88 times in 100 where its answers are turned round."""
+    wrong = Estimate(
+        name="inference",
+        value=12.0,
+        null=50.0,
+        null_range=(38.0, 62.0),
+        interval=(4.0, 24.0),
+        at={"attribute": "gender"},
+    )
+    levels = {}
+    for value, interval in ((12.0, (4.0, 24.0)), (44.0, (33.0, 56.0)), (40.0, (31.0, 49.0))):
+        part = Part(name="inference", estimates=Estimates([wrong.with_(value=value, interval=interval)]))
+        levels[value] = criteria(replace(measured(ignorant=[]), parts={"inference": part}))["inference"].level
+    assert levels == {12.0: "unknown", 44.0: "low", 40.0: "low"}  # shuffled labels reach 40, too
+
+
 def test_what_guessing_achieves_among_many_does_not_vanish() -> None:
     results = concluded(informed=[link(50.0, speakers=400, low=40.0, high=60.0)])
     assert sentence(results.criteria["linking"].finding).endswith("among 400; chance links 0.25.")

@@ -429,7 +429,9 @@ def inference(results: Results) -> Criterion | None:
         return None
 
     def level(point: Estimate) -> Level:
-        return level_of(point, high=HIGH_INFERENCE)
+        # A classifier that is wrong too often knows something: read the other way round it is right.
+        is_reversed = point.interval is not None and point.interval[1] < chance_of(point) and not point.inside_null
+        return "unknown" if is_reversed else level_of(point, high=HIGH_INFERENCE)
 
     worst = max(guesses, key=lambda point: (ORDER.index(level(point)), surplus(point)))
     return inference_criterion(results, worst, level(worst))
