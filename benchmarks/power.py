@@ -1,23 +1,40 @@
 """How much must leak before it is found? The power of a verdict, by the number of people.
 
-    python -m benchmarks.power [--people 20 40 100] [--seeds 6] [--draws]
+    python -m benchmarks.power [--people 20 40 100] [--seeds 6] [--draws | --tried]
 
 Two attackers without adaptation, so that what is measured is the rule of the verdict and not their cleverness. A part
 of every voice is kept (its size beside noise of 1), or some people are not protected at all. Printed is how often the
 level was raised or high, in brackets how often unknown; the first row is how often that is a false alarm.
 
-With `--draws`, how often the check "draws do not repeat" notices that each recording got one of so many rotations and
-noise (its size beside a voice of length 1), from the release and one run of the attackers.
+With `--draws`, how often the check "no finite set left untried" notices that each recording got one of so many
+rotations and noise (its size beside a voice of length 1), from the release and one run of the attackers.
+
+With `--tried`, how many of 100 recordings the adaptive attacker links where the draws of a finite set are named: with
+one own run, and with copies of everybody under each draw; in brackets how often the verdict was low and trusted.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import numpy as np
 
-from benchmarks.world_cases import DIMENSION, WORLDS, Case, Voices, World, codebook, unprotected, voices_of
+from benchmarks.world_cases import (
+    DIMENSION,
+    WORLDS,
+    Case,
+    Runs,
+    Voices,
+    World,
+    codebook,
+    finite_set,
+    replacement_voices,
+    rotations,
+    unprotected,
+    voices_of,
+)
 from benchmarks.world_outcomes import assess_world
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.metrics.vector_checks import repeated_draws
@@ -69,12 +86,35 @@ def print_draws(sizes: Sequence[int], seeds: int) -> None:
         print(f"{draws or '-':>6}{noise * DIMENSION**0.5 if draws else 0:7.2f}" + "".join(cells), flush=True)
 
 
+TRIED = (5, 20, 100)
+
+
+def print_tried(sizes: Sequence[int], seeds: int) -> None:
+    print(f"{'draws':>6}  {'of':14}{'runs':10}" + "".join(f"{people:>14} people" for people in sizes))
+    kinds = {f"noise {noise * DIMENSION**0.5:.2f}": rotations(noise) for noise in (0.0, *NOISE[1:])}
+    kinds["other voices"] = replacement_voices
+    of_runs: tuple[Runs, ...] = ("one", "each draw")
+    for (kind, transform), draws, runs in product(kinds.items(), TRIED, of_runs):
+        WORLDS["tried"] = World(finite_set(transform, draws, runs), transform is not replacement_voices, kind)
+        cells = []
+        for people in sizes:
+            outcomes = [assess_world("tried", people, seed, ("ignorant", "adaptive"), OPTIONS) for seed in range(seeds)]
+            linked = np.mean([one.curve[f"adaptive, 1 utterances among {people}"] for one in outcomes])
+            low = sum(one.level == "low" and one.trustworthy for one in outcomes)
+            cells.append(f"{linked:.0f} ({low} of {seeds})")
+        print(f"{draws:>6}  {kind:14}{runs:10}" + "".join(f"{cell:>21}" for cell in cells), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", nargs="*", type=int, default=[20, 40, 100])
     parser.add_argument("--seeds", type=int, default=6)
     parser.add_argument("--draws", action="store_true", help="how often repeated draws are noticed")
+    parser.add_argument("--tried", action="store_true", help="how many are linked if each draw is tried")
     options = parser.parse_args()
+    if options.tried:
+        print_tried(options.people, options.seeds)
+        return
     if options.draws:
         print_draws(options.people, options.seeds)
         return

@@ -67,6 +67,8 @@ class Case:
     attributes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     trials: NDArray[np.bool_] | None = None
     covered: NDArray[np.bool_] | None = None  # recordings that `again` has, where not all
+    draws: Mapping[str, Sequence[str]] = field(default_factory=dict)  # names of draws, in the release and in `again`
+    each_draw: Mapping[str, Floats] = field(default_factory=dict)  # runs with one draw for everybody, by its name
     truth: Truth = field(default_factory=lambda: Truth())
 
 
@@ -335,23 +337,52 @@ LEAKS: dict[str, Callable[[Voices, Floats], Floats]] = {
 }
 
 
-def codebook(draws: int, noise: float = 0.0, *, named: bool = False) -> Callable[[Voices], Case]:
-    """A public rotation for every recording, drawn from so many: who tries all of them undoes it. With `named` the
-    release says which one each recording has, and attackers have no run."""
+Runs = Literal["none", "one", "each draw"]
+
+
+def finite_set(transform: Callable[[Voices, int], Callable[[NDArray[np.int64]], Floats]], draws: int, runs: Runs,
+               *, named: bool = True, per_person: bool = False) -> Callable[[Voices], Case]:  # fmt: skip
+    """`transform` makes copies, given the draw of each recording. Attackers have no run, one, or one with each draw;
+    with `named` all runs say which draw each recording has."""
 
     def make(voices: Voices) -> Case:
-        turns = np.stack([draw_rotation(voices.rng) for _ in range(draws)])
-        original = voices.original / np.linalg.norm(voices.original, axis=1, keepdims=True)
-
-        def run(drawn: NDArray[np.int64]) -> Floats:
-            return np.asarray(np.einsum("ni,nij->nj", original, turns[drawn]) + noise * voices.noise())
-
-        first, second = voices.rng.integers(0, draws, (2, len(original)))
-        if named:
-            return Case(original, run(first), attributes={"draw": [str(number) for number in first]})
-        return Case(original, run(first), run(second))
+        run = transform(voices, draws)
+        drawn = voices.rng.integers(0, draws, (2, len(voices.own)))
+        if per_person:
+            drawn = drawn[:, np.searchsorted(voices.own, voices.own)]
+        names = dict(zip(("anonymized", "attacker_run"), (row.astype(str).tolist() for row in drawn), strict=True))
+        every = range(draws) if runs == "each draw" else ()
+        return Case(
+            voices.original,
+            run(drawn[0]),
+            run(drawn[1]) if runs == "one" else None,
+            draws=names if named else {},
+            each_draw={str(draw): run(np.full(len(voices.own), draw)) for draw in every},
+        )
 
     return make
+
+
+def rotations(noise: float) -> Callable[[Voices, int], Callable[[NDArray[np.int64]], Floats]]:
+    """Public rotations of unit vectors, with noise: who tries all of them undoes it."""
+
+    def transform(voices: Voices, draws: int) -> Callable[[NDArray[np.int64]], Floats]:
+        turns = np.stack([draw_rotation(voices.rng) for _ in range(draws)])
+        voices.original[:] /= np.linalg.norm(voices.original, axis=1, keepdims=True)
+        return lambda drawn: np.einsum("ni,nij->nj", voices.original, turns[drawn]) + noise * voices.noise()
+
+    return transform
+
+
+def replacement_voices(voices: Voices, draws: int) -> Callable[[NDArray[np.int64]], Floats]:
+    """New voices that keep nothing of the speaker's."""
+    places = voices.rng.standard_normal((draws, DIMENSION))
+    return lambda drawn: places[drawn] + WITHIN * voices.noise()
+
+
+def codebook(draws: int, noise: float = 0.0, *, named: bool = False) -> Callable[[Voices], Case]:
+    """A public rotation for every recording. With `named` the release says which one, and attackers have no run."""
+    return finite_set(rotations(noise), draws, "none" if named else "one", named=named)
 
 
 def _few_have_little(people: int) -> list[int]:
@@ -411,6 +442,20 @@ WORLDS: dict[str, World] = {
     "codebook": World(codebook(1000), True, "one of 1,000 public rotations per recording"),
     "noisy codebook, named": World(
         codebook(50, 0.05, named=True), True, "one of 50 public rotations per recording, named, with noise"
+    ),
+    "each of 20 rotations": World(
+        finite_set(rotations(0.05), 20, "each draw"), True, "20 named rotations with noise, each tried"
+    ),
+    "20 rotations, named": World(
+        finite_set(rotations(0.05), 20, "one"), True, "20 named rotations with noise, one run"
+    ),
+    "1,000 rotations, named": World(finite_set(rotations(0.0), 1000, "one"), True, "1,000 named rotations, one run"),
+    "perfect, each of 20 voices": World(
+        finite_set(replacement_voices, 20, "each draw"), False, "20 named voices that replace the speaker's, each tried"
+    ),
+    "perfect, 20 voices per person": World(
+        finite_set(replacement_voices, 20, "each draw", per_person=True), False, "the same, one per person",
+        most="raised",
     ),
     "phases": World(_nonlinear(phases), True, "the phase of two coordinates tells"),
     "one phase": World(_nonlinear(one_phase), True, "the phase of two of 48 coordinates tells"),

@@ -104,10 +104,19 @@ def simulated_case(world: str, people: int, seed: int) -> Iterator[tuple[dict[st
     ids = [f"{name}-{take}" for name, take in zip(names, voices.take, strict=True)]
     columns = {"gender": ["fm"[person % 2] for person in voices.own], **case.attributes}
     vectors = {"original": case.original, "anonymized": case.anonymized, "attacker_run": case.again}
-    sides = {role: Embeddings(rows, ids, names, columns) for role, rows in vectors.items() if rows is not None}
+    sides: dict[str, Any] = {
+        role: Embeddings(rows, ids, names, {**columns, **({"draw": case.draws[role]} if role in case.draws else {})})
+        for role, rows in vectors.items()
+        if rows is not None
+    }
     if case.covered is not None:
         sides["attacker_run"] = sides["attacker_run"].take(case.covered)
-    by = {"by": sorted(columns.keys() - {"session", "language", "draw"})}
+    if case.each_draw:
+        sides["attacker_run"] = [
+            Embeddings(rows, ids, names, {**columns, "draw": [draw] * len(ids)})
+            for draw, rows in case.each_draw.items()
+        ]
+    by = {"by": sorted(columns.keys() - {"session", "language"})}
     if case.trials is None:
         yield {**sides, **by}, case
         return
@@ -258,7 +267,7 @@ def untrue_findings(results: Results, case: Case, world: World) -> Iterator[str]
     if truth.one_voice and "one_voice_per_speaker" not in by_code:
         yield "one voice per speaker is not reported"
     draws, worst = by_code.get("draws"), by_code.get("worst_person")
-    if draws is not None and draws.values.get("size") is not None and not world.recognizable:
+    if draws is not None and draws.values.get("size") is not None and not (world.recognizable or case.draws):
         yield "draws are claimed to repeat where none do"
     if worst is not None and worst.values["explained"] and results.people.unprotected:
         yield "chance is claimed to explain who is listed as unprotected"

@@ -224,6 +224,20 @@ def test_lists_of_seeds_and_speakers_go_with_lists(tmp_path: Path) -> None:
         assert command.draws == per
 
 
+def test_the_draw_of_a_finite_set_is_an_argument_and_on_record(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    line = program(tmp_path, f"open({str(log)!r}, 'a').write(sys.argv[3] + '\\n'); shutil.copy(*sys.argv[1:3])")
+    command = Command(line + " {input} {output} voice-{draw}", choices=3, per="utterance")
+    assert (command.choices, command.draws) == (3, "utterance")
+    for number in range(12):
+        run(command, f"u{number}", "s")
+    assert set(log.read_text().split()) == {"voice-0", "voice-1", "voice-2"}
+    with pytest.raises(InputError, match="choices must be a number of draws, at least 2"):
+        Command("cp {input} {output} {draw}")
+    with pytest.raises(InputError, match="where its 3 choices go"):
+        Command("cp {input} {output}", choices=3)
+
+
 def test_one_missing_output_of_a_batch_is_one_failure(tmp_path: Path) -> None:
     line = program(tmp_path, LISTED + "os.remove(outputs[1])")
     outcomes = batch(Command(f"{line} {{input_list}} {{output_list}}"), 3)

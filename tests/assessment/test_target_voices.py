@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veilmeter.anonymizers.manifest import Entry
+from veilmeter.anonymizers.anonymize_corpus import manifest_path
+from veilmeter.anonymizers.manifest import Entry, write_manifest
 from veilmeter.assessment import assess, attack
 from veilmeter.assessment.evidence import draws_by_name, target_voice_labels
+from veilmeter.assessment.inputs import with_recorded_draws
 from veilmeter.core.findings import warning
 from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.matching import match
 from veilmeter.metrics.vector_checks import TargetVoices
 from veilmeter.results.model import Check
 from veilmeter.results.trust import TARGETS, check_target_voices
@@ -105,12 +108,17 @@ def test_target_voices_of_a_manifest() -> None:
     assert target_voice_labels(vectors, {"u0": named["u0"]}) is None
 
 
-def test_draws_that_are_named_show_whether_people_share_them() -> None:
+def test_draws_that_are_named_show_whether_people_share_them(tmp_path: Path) -> None:
     names = [f"p{row // 2}" for row in range(40)]
     ids = [f"u{row}" for row in range(40)]
 
     def count(draws: list[str] | None, entries: dict[str, Entry] | None = None) -> int | None:
-        return draws_by_name(Embeddings(np.eye(40), ids, names, {"draw": draws} if draws else None), entries or {})
+        original = Embeddings(np.eye(40), ids, names)
+        copies = Embeddings(np.eye(40), ids, names, {"draw": draws} if draws else None)
+        if entries:
+            write_manifest(manifest_path(tmp_path / "copies"), entries.values())
+            copies = with_recorded_draws(copies, tmp_path / "copies")
+        return draws_by_name(match(original, copies).anonymized)
 
     shared = [str(7 * row % 5) for row in range(40)]
     assert count(shared) == 5

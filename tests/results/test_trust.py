@@ -239,6 +239,26 @@ def test_draws_that_repeat_doubt_a_low_risk_alone() -> None:
     assert "a set of up to about 880 transformations" in sentence(nothing.finding)
 
 
+def test_a_finite_set_must_be_tried_as_a_whole() -> None:
+    unnoticed = replace(sample(), criteria={"linking": claim("low", 5.0, (2.0, 10.0))})
+
+    def check(**draws: float) -> Check:
+        return made(unnoticed, replace(FINE, draws=RepeatedDraws(**draws)))[trust.DRAWS]  # type: ignore[arg-type]
+
+    every = check(named=18, set_size=20, tried=20)
+    assert every.passed
+    assert "tried each of the 20 draws" in sentence(every.finding)
+    part = check(named=18, set_size=20, tried=7)
+    assert part.failed
+    assert "tried 7 of them on everybody" in sentence(part.finding)
+    assert check(set_size=1000).failed  # declared, and nothing of it noticed
+    more = check(named=2, set_size=2, tried=2, p=0.01)  # what is named is not all that repeats
+    assert more.failed
+    assert "more alike than these draws explain" in sentence(more.finding)
+    assert check(named=2, set_size=2, tried=2, size=300).failed
+    assert check(named=18, set_size=20, tried=20, size=21).passed
+
+
 def test_every_check_says_what_its_failure_means() -> None:
     evidence = TrustFacts(
         compared=4,

@@ -193,14 +193,14 @@ def test_draws_from_a_finite_set_are_noticed() -> None:
     """Trying all rotations links everybody; the attackers that run try none of them."""
     outcome = assess_world("codebook", 60, 0, ("ignorant", "adaptive"), FAST)
     assert not outcome.falsely_reassuring
-    assert "draws do not repeat" in outcome.distrust
+    assert "no finite set left untried" in outcome.distrust
 
 
 def test_a_finite_set_that_the_release_names_is_noticed_whatever_the_noise() -> None:
     """Few people, and no run of the attackers: nothing else would show it."""
     outcome = assess_world("noisy codebook, named", 20, 0, ("ignorant", "adaptive"), FAST)
     assert not outcome.falsely_reassuring
-    assert "draws do not repeat" in outcome.distrust
+    assert "no finite set left untried" in outcome.distrust
 
 
 def test_a_wrong_run_does_not_show_that_only_the_gender_is_kept() -> None:
@@ -243,13 +243,13 @@ def test_one_person_who_is_found_is_not_an_attribute_that_is_kept() -> None:
 @pytest.mark.parametrize(("world", "people"), [("small noisy codebook", 40), ("noisy codebook", 100)])
 def test_noisy_draws_that_nobody_names_are_not_called_low_and_trusted(world: str, people: int) -> None:
     outcome = assess_world(world, people, 0, ("ignorant", "lazy-informed"), FAST)
-    assert "draws do not repeat" in outcome.distrust
+    assert "no finite set left untried" in outcome.distrust
     assert not outcome.falsely_reassuring
 
 
 @pytest.mark.parametrize("world", ["weaker run", "shared voices"])
 def test_a_wrong_run_or_new_voices_are_not_repeated_draws(world: str) -> None:
     outcome = assess_world(world, 60, 0, ("ignorant", "lazy-informed"), FAST)
-    assert "draws do not repeat" not in outcome.distrust
+    assert "no finite set left untried" not in outcome.distrust
     assert not outcome.untrue
     assert outcome.level in (("low", "unknown") if world == "weaker run" else ("raised",))

@@ -103,7 +103,7 @@ def levels_of_linking(finding: Finding) -> tuple[Level, ...]:
     if finding.code == "target_voices":
         return {"misleading": LEVELS[:3], "harmless": LEVELS[3:]}.get(str(values["effect"]), LEVELS)
     if finding.code == "draws":
-        return {"none": LEVELS, "harmless": _ALARM, "misleading": _NO_ALARM}[str(values["effect"])]
+        return {"none": LEVELS, "harmless": _ALARM, "tried": _NO_ALARM, "misleading": _NO_ALARM}[str(values["effect"])]
     if finding.code == "vector_lengths":
         return LEVELS if values["passed"] else _NO_ALARM
     if finding.code == "own_runs":

@@ -25,6 +25,7 @@ from veilmeter.anonymizers.base import (
     NeedsCorpus,
     NeedsFolder,
     draw_of,
+    generator,
     load_anonymizer,
     options_of,
 )
@@ -54,8 +55,14 @@ from veilmeter.speech.recordings import map_corpus, refusal, refuse_unusable
 
 
 def plan(
-    corpus: Corpus, anonymizer: Anonymizer, audio: str, before: Mapping[str, Entry], rate: int | None = None
+    corpus: Corpus,
+    anonymizer: Anonymizer,
+    audio: str,
+    before: Mapping[str, Entry],
+    rate: int | None = None,
+    draws: Mapping[str, int] | None = None,
 ) -> list[Item]:
+    """What is to be done; `draws` are those that utterances get in place of the anonymizer's own."""
     taken: set[str] = set()
     name, version, draw = anonymizer.name, version_of(anonymizer), str(draw_of(anonymizer))
     items = []
@@ -64,6 +71,8 @@ def plan(
         try:
             with foreign_errors(f"{name} failed"):
                 parameters = dict(plain(anonymizer.parameters(utterance)))
+                if draws is not None:
+                    parameters = _with_draw(parameters, draws[utterance.id], name)
         except InputError as error:
             refusal = error.what
         pseudo = parameters.get("pseudo_speaker")
@@ -84,6 +93,12 @@ def plan(
         )
         items.append(Item(utterance, entry, before.get(utterance.id), refusal))
     return items
+
+
+def _with_draw(parameters: dict[str, Any], draw: int, system: str) -> dict[str, Any]:
+    if "draw" not in parameters:
+        raise InputError(f"{system} declares choices, but has no parameter `draw`")
+    return {**parameters, "draw": draw}
 
 
 def _source_name(corpus: Corpus, utterance: Utterance) -> str:
@@ -189,6 +204,14 @@ class Anonymized:
         return sum(entry.seconds or 0.0 for entry in self.entries)
 
 
+@dataclass(frozen=True, slots=True)
+class WithDraws:
+    """An anonymizer that draws from a finite set, and the draw that each utterance gets from it."""
+
+    anonymizer: Anonymizer
+    draws: Mapping[str, int]
+
+
 def _other_manifest(folder: Path, manifest: Path) -> Path:
     """A manifest elsewhere; refused where the one beside the folder would no longer say what was done."""
     usual = manifest_path(folder)
@@ -211,7 +234,7 @@ def manifest_path(out: str | Path) -> Path:
 def anonymize_corpus(
     corpus: Corpus,
     out: str | Path,
-    anonymizer: Anonymizer | Callable[..., Any] | str,
+    anonymizer: Anonymizer | WithDraws | Callable[..., Any] | str,
     *,
     audio: str = "flac",
     rate: int | None = None,
@@ -274,6 +297,10 @@ def anonymize_corpus(
     --------
     >>> anonymize_corpus(read_corpus("speech/"), "protected", "mcadams")  # doctest: +SKIP
     """
+    draws = None
+    if isinstance(anonymizer, WithDraws):
+        draws = anonymizer.draws
+        anonymizer = anonymizer.anonymizer
     anonymizer = anonymizer if isinstance(anonymizer, Anonymizer) else load_anonymizer(anonymizer)
     folder = Path(out)
     place = manifest_path(folder) if manifest is None else _other_manifest(folder, Path(manifest))
@@ -287,7 +314,7 @@ def anonymize_corpus(
         timed = TimedEngine(engine or Here())
         if isinstance(anonymizer, NeedsCorpus):
             anonymizer = anonymizer.prepare(_within(corpus, max_seconds), timed)
-        items = plan(corpus, anonymizer, audio, before, rate)
+        items = plan(corpus, anonymizer, audio, before, rate, draws)
         if not overwrite:
             check_settings(items, folder)
         make_folder(folder)
@@ -490,22 +517,49 @@ def run_again(
     offline: bool = False,
     source: str | Path | None = None,
     progress: Progress | None = None,
+    draws: Mapping[str, int] | None = None,
 ) -> Anonymized:
-    """A run of `system` over `corpus` with this seed and, where the system can, these draws; `Anonymized.draw` says
-    what they were. `options` are those of the released run; its seed and draws are replaced."""
+    """A run of `system` over `corpus` with this seed and, where the system can, a draw per utterance or speaker;
+    `Anonymized.draw` says what they were. `options` are those of the released run; its seed and draws are replaced, of
+    a finite set by `draws` (see `turns`)."""
     chosen = dict(options or {}) | {"seed": seed, "offline": offline}
-    if "per" in options_of(system):
+    if "per" in options_of(system, chosen):
         chosen["per"] = str(per)
     # An output of an earlier run in this folder with other draws is of no use to anybody: it is made again.
+    anonymizer = load_anonymizer(system, chosen)
     return anonymize_corpus(
         corpus,
         out,
-        load_anonymizer(system, chosen),
+        anonymizer if draws is None else WithDraws(anonymizer, draws),
         engine=engine,
         overwrite=True,
         source=source,
         progress=progress,
     )
+
+
+MOST_TURNS = 50  # draws of a finite set that attackers try on everybody
+
+
+def turns(corpora: Sequence[Corpus], choices: int, runs: int) -> list[dict[str, int]]:
+    """Which draw each utterance gets in each of the attackers' runs, so that everybody gets every draw of a finite set:
+    a speaker's utterances take turns. After `runs` runs over everything, there are only utterances whose turn is left.
+
+    Sets of more than `MOST_TURNS` draws are gone through in a random order, as far as `runs` runs lead.
+    """
+    spoken: dict[str, list[str]] = {}
+    for corpus in corpora:
+        for utterance in corpus:
+            spoken.setdefault(utterance.speaker, []).append(utterance.id)
+    wanted = choices if choices <= MOST_TURNS else 0
+    made: list[dict[str, int]] = [{} for _ in range(runs)]
+    for speaker, ids in spoken.items():
+        order = generator(0, f"turns:{speaker}").permutation(choices)
+        for turn in range(max(runs * len(ids), wanted)):
+            number, place = divmod(turn, len(ids))
+            made += [{} for _ in range(number + 1 - len(made))]
+            made[number][ids[place]] = int(order[turn % choices])
+    return made
 
 
 def own_seeds(released: int, count: int) -> tuple[int, ...]:

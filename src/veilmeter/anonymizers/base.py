@@ -69,6 +69,8 @@ ANONYMIZERS: Registry[Callable[..., Any]] = Registry(
 
 # Every system is offered these; one that has no use for them does not get them.
 COMMON_OPTIONS = ("seed", "offline")
+# A function with an argument `draw` has these, too: its draws are made here.
+DRAWING_OPTIONS = ("choices", "per", "seed")
 
 
 class Draw(StrEnum):
@@ -90,13 +92,21 @@ def check_draw(per: str) -> None:
         raise InputError(f"a draw per {per!r} is not offered", fix="choose per speaker or per utterance")
 
 
+def check_choices(choices: Any) -> None:
+    """Refuses a finite set of draws in which there is nothing to draw from."""
+    if not isinstance(choices, int) or isinstance(choices, bool) or choices < 2:
+        raise InputError(f"choices must be a number of draws, at least 2 (got {choices!r})", fix="--option choices=20")
+
+
 @runtime_checkable
 class Anonymizer(Protocol):
     """Picklable, as it travels to other processes; weights are best loaded there, on first use.
 
     `version` changes whenever the same parameters would give other samples. It may also have `draws`, a `Draw`: whether
-    it draws for each speaker, for each utterance or not at all. One that can do both takes `per` as an option. With
-    `keeps_length = False`, outputs that are shorter or longer than their inputs are not reported.
+    it draws for each speaker, for each utterance or not at all. One that can do both takes `per` as an option. One that
+    draws from a finite set has `choices`, their number, and names its draw as the parameter `draw`, a number from 0; it
+    does what this parameter says, so that attackers can try every draw. With `keeps_length = False`, outputs that are
+    shorter or longer than their inputs are not reported.
     """
 
     @property
@@ -167,6 +177,17 @@ def draw_of(anonymizer: Anonymizer) -> Draw:
     return Draw(getattr(anonymizer, "draws", Draw.UNKNOWN))
 
 
+def choices_of(anonymizer: Anonymizer) -> int:
+    """From how many draws an anonymizer chooses, where it declares a finite set; else 0."""
+    return int(getattr(anonymizer, "choices", 0))
+
+
+def draw_number(choices: int, seed: int, per: str, utterance: Utterance) -> int:
+    """The draw of an utterance, or of its speaker, from a finite set."""
+    whose = utterance.speaker if per == "speaker" else utterance.id
+    return int(generator(seed, f"draw:{per}:{whose}").integers(choices))
+
+
 def generator(seed: int, identity: str) -> np.random.Generator:
     """The random numbers of one speaker or utterance, whatever the order of the work.
 
@@ -181,11 +202,24 @@ def generator(seed: int, identity: str) -> np.random.Generator:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A plain function of samples as an anonymizer, for `--system my_module:my_function`."""
+    """A plain function of samples as an anonymizer, for `--system my_module:my_function`. With `choices`, its argument
+    `draw` gets one of so many numbers, drawn for each speaker or utterance (`per`)."""
 
     function: Callable[..., Samples]
     options: Mapping[str, Any]
     name: str
+    choices: int = 0
+    seed: int = 0
+    per: str = "speaker"
+
+    def __post_init__(self) -> None:
+        if self.choices:
+            check_choices(self.choices)
+            check_draw(self.per)
+
+    @property
+    def draws(self) -> Draw:
+        return Draw(self.per) if self.choices else Draw.UNKNOWN
 
     @property
     def version(self) -> str:
@@ -196,10 +230,12 @@ class Function:
         """One that was given as an object, perhaps in a notebook, is known in this process alone."""
         spec = str(spec_of(self.function))
         given = spec if spec.startswith(f"{GIVEN}:") else self.function
-        return _function, (given, dict(self.options), self.name)
+        return _function, (given, dict(self.options), self.name, self.choices, self.seed, self.per)
 
     def parameters(self, utterance: Utterance) -> dict[str, Any]:
-        return dict(self.options)
+        if not self.choices:
+            return dict(self.options)
+        return {**self.options, "draw": draw_number(self.choices, self.seed, self.per, utterance)}
 
     def anonymize(self, samples: Samples, parameters: dict[str, Any]) -> Samples:
         try:
@@ -208,9 +244,9 @@ class Function:
             raise InputError(f"the anonymizer {self.name} did not return samples: {error}") from error
 
 
-def _function(given: Callable[..., Samples] | str, options: Mapping[str, Any], name: str) -> Function:
+def _function(given: Callable[..., Samples] | str, options: Mapping[str, Any], name: str, *drawing: Any) -> Function:
     function = load_object(given, "anonymizer")[0] if isinstance(given, str) else given
-    return Function(function, options, name)
+    return Function(function, options, name, *drawing)
 
 
 def load_anonymizer(
@@ -233,6 +269,9 @@ def load_anonymizer(
     signature = inspect.signature(make)
     argument = _samples_argument(make, {**given, **dict.fromkeys(COMMON_OPTIONS)})
     known = [name for name in signature.parameters if name != argument]
+    drawing = {}
+    if "choices" in given and argument is not None and "draw" in known and "draw" not in given:
+        drawing = {name: given.pop(name) for name in DRAWING_OPTIONS if name in given and name not in known}
     for name in COMMON_OPTIONS:
         if not _takes(make, name):
             given.pop(name, None)
@@ -240,7 +279,7 @@ def load_anonymizer(
         if not _takes(make, name):
             raise InputError(f"{system} has no option {name}", fix=f"it has {', '.join(known) or 'none'}")
     if argument is not None:
-        return Function(make, given, place)
+        return Function(make, given, place, **drawing)
     try:
         signature.bind(**given)
     except TypeError as error:
@@ -290,19 +329,23 @@ def load_with_unused(system: str, options: Mapping[str, Any]) -> tuple[Anonymize
     >>> load_with_unused("mcadams", {"seed": 3})[1]
     {'seed': 'mcadams takes none'}
     """
-    missing = {} if takes_option(system, "seed") else {"seed": f"{system} takes none"}
+    is_seeded = takes_option(system, "seed")  # before the anonymizer is made: each look loads user-supplied code again
     anonymizer = load_anonymizer(system, options)
+    missing = {} if is_seeded or choices_of(anonymizer) else {"seed": f"{system} takes none"}
     return anonymizer, {**missing, **getattr(anonymizer, "unused", {})}
 
 
-def options_of(system: str) -> tuple[str, ...]:
-    """The names of a system's options.
+def options_of(system: str, given: Container[str] = ()) -> tuple[str, ...]:
+    """The names of a system's options; some depend on which others are given.
 
     >>> options_of("mcadams-random")
     ('alpha_range', 'per', 'seed')
     """
     make = _factory(system)[0]
-    return tuple(name for name in inspect.signature(make).parameters if name != _samples_argument(make, ()))
+    argument = _samples_argument(make, ())
+    known = tuple(name for name in inspect.signature(make).parameters if name != argument)
+    is_drawn = argument is not None and "draw" in known and "choices" in given
+    return known + tuple(name for name in DRAWING_OPTIONS if is_drawn and name not in known)
 
 
 def _factory(system: str) -> tuple[Callable[..., Any], str]:

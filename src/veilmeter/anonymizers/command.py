@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veilmeter.anonymizers.base import Draw, Output, Samples, check_draw, generator
+from veilmeter.anonymizers.base import Draw, Output, Samples, check_choices, check_draw, draw_number, generator
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import make_folder
 from veilmeter.core.processes import Program, end_marked, placeholders
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from veilmeter.data.corpus import Utterance
 
 IDS = ("utterance", "speaker")
-VALUES = (*IDS, "seed")
+VALUES = (*IDS, "seed", "draw")
 PLACES = (("input", "output"), ("input_list", "output_list"), ("input_folder", "output_folder"))
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
     """`{input}` and `{output}` stand for paths, whole arguments or parts of one; `{utterance}` and `{speaker}` for ids,
-    `{seed}` for a number drawn for each speaker, or `per="utterance"` for each utterance. With lists or folders, these
-    are `{utterance_list}` and so on: files with one line per recording. The program must give the same for the same
-    arguments if runs are to be repeatable.
+    `{seed}` for a number drawn for each speaker, or `per="utterance"` for each utterance, and `{draw}` for one from 0
+    to `choices` - 1. With lists or folders, these are `{utterance_list}` and so on: files with one line per recording.
+    The program must give the same for the same arguments if runs are to be repeatable.
 
     What it made is kept while the files that the line names are unchanged, or while `program_version` is.
 
@@ -49,6 +49,7 @@ class Command:
     per: str = "speaker"
     program_version: str = ""
     batch: int = 500
+    choices: int = 0
     work: Path | None = field(default=None, repr=False)
     program: Program = field(init=False, repr=False)
     name = "command"
@@ -63,6 +64,13 @@ class Command:
             self.command, known=known, needed=places, timeout=self.timeout, version=self.program_version
         )
         object.__setattr__(self, "program", program)
+        if self.choices and not self._uses("draw"):
+            raise InputError(f"the command does not say where its {self.choices} choices go", fix="write {draw} there")
+        if self._uses("draw"):
+            check_choices(self.choices)
+
+    def _uses(self, name: str) -> bool:
+        return bool({name, f"{name}_list"} & placeholders(self.arguments))
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -74,8 +82,8 @@ class Command:
 
     @property
     def draws(self) -> Draw:
-        """Only the effect of the seed is known, not what the program draws by itself."""
-        return Draw(self.per) if {"seed", "seed_list"} & placeholders(self.arguments) else Draw.UNKNOWN
+        """Only the effect of the seed and of the draw is known, not what the program draws by itself."""
+        return Draw(self.per) if self._uses("seed") or self._uses("draw") else Draw.UNKNOWN
 
     @property
     def unused(self) -> dict[str, str]:
@@ -97,8 +105,9 @@ class Command:
         whose = utterance.speaker if self.per == "speaker" else utterance.id
         seed = int(generator(self.seed, f"{self.per}:{whose}").integers(2**31))
         values = {"utterance": utterance.id, "speaker": utterance.speaker, "seed": seed}
-        used = {name for name in VALUES if {name, f"{name}_list"} & placeholders(self.arguments)}
-        return {"arguments": list(self.arguments), **{name: values[name] for name in values if name in used}}
+        if self._uses("draw"):
+            values["draw"] = draw_number(self.choices, self.seed, self.per, utterance)
+        return {"arguments": list(self.arguments), **{name: values[name] for name in values if self._uses(name)}}
 
     def working_in(self, folder: Path) -> Command:
         """With its files in that folder, which is emptied first: a run that was killed may have left speech there, and

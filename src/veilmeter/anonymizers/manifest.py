@@ -33,6 +33,7 @@ from veilmeter.core.engine import Item as WorkItem
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import to_json, write_bytes, write_json, write_text
 from veilmeter.data.corpus import Corpus, Utterance
+from veilmeter.data.embeddings import DRAW_COLUMNS
 from veilmeter.data.formats.table import guard_cell
 from veilmeter.data.layouts import LAYOUTS, Evidence, read_lines
 
@@ -72,6 +73,11 @@ class Entry:
         """The same, whatever version of the system does it."""
         names = ("utterance", "system", "parameters", "output", "part", "rate")
         return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    @property
+    def named_draw(self) -> str:
+        """Which one of a finite set it got, as its parameters name it; empty where they do not."""
+        return next((str(self.parameters[name]) for name in DRAW_COLUMNS if name in self.parameters), "")
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}

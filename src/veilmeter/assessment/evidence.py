@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,14 +21,14 @@ from veilmeter.assessment.plan import AssessmentPlan
 from veilmeter.assessment.speech import Speech, join_corpora
 from veilmeter.assessment.tasks import Done, TaskId, TaskKind
 from veilmeter.attacks.attacker import BASELINE, AttackerId
-from veilmeter.attacks.material import NotPossibleError
+from veilmeter.attacks.material import AttackerRun, NotPossibleError
 from veilmeter.core.engine import Engine
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import cache_folder, make_folder, write_json
 from veilmeter.core.findings import Reference
 from veilmeter.core.keys import key_of
 from veilmeter.data.corpus import SIDES, SpeechRole, Utterance
-from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.embeddings import DRAW_COLUMNS, Embeddings, concatenate, named_draws
 from veilmeter.data.matching import match_ids
 from veilmeter.metrics.legal.linkability import better_impostors
 from veilmeter.metrics.vector_checks import (
@@ -46,6 +46,7 @@ from veilmeter.metrics.vector_checks import (
     share_of_shared_voices,
     target_voice_effect,
 )
+from veilmeter.results.model import AttackerResult
 from veilmeter.results.trust import SURE_RUN, TrustFacts
 from veilmeter.speech.copies import find_unchanged_speech, same_recordings
 
@@ -111,7 +112,6 @@ def _mark(utterance: Utterance) -> str:
 
 
 COLUMNS = ("target_voice", "target_speaker", "target", "pseudo_speaker", "pseudo_voice", "pseudonym")
-DRAW_COLUMNS = ("draw", "codeword", "transformation")
 BINS = 5  # of a number that was drawn, such as a coefficient
 
 
@@ -230,29 +230,46 @@ def target_voice_labels(tried: Embeddings, entries: Mapping[str, Entry]) -> NDAr
         return _codes([str(entry.pseudo_speaker) for entry in listed])
     names = sorted(set.intersection(*(set(entry.parameters) for entry in listed)))
     varying = [name for name in names if len({str(entry.parameters[name]) for entry in listed}) > 1]
-    if len(varying) == 1 and all(_is_number(entry.parameters[varying[0]]) for entry in listed):
+    is_range = len(varying) == 1 and varying[0] not in DRAW_COLUMNS
+    if is_range and all(_is_number(entry.parameters[varying[0]]) for entry in listed):
         values = np.array([float(entry.parameters[varying[0]]) for entry in listed])
         edges = np.quantile(values, np.linspace(0, 1, BINS + 1)[1:-1])
         return np.searchsorted(edges, values).astype(np.int64)
     return _codes([str([entry.parameters[name] for name in varying]) for entry in listed]) if varying else None
 
 
-def draws_by_name(released: Embeddings, entries: Mapping[str, Entry]) -> int | None:
-    """From about how many transformations the anonymizer drew, by a column of the anonymized side or by the manifest:
-    one pair of different people's recordings in so many has the same. None where neither names them, where there is one
-    for all, or where no two people share one."""
-    for name in DRAW_COLUMNS:
-        listed = [entries[str(u)].parameters.get(name) for u in released.utterances if str(u) in entries]
-        column = released.attributes.get(name, () if any(value is None for value in listed) else listed)
-        if len(column) != len(released) or not all(str(value) for value in column):
-            continue
-        draws, speakers = _codes([str(value) for value in column]), _codes([str(name) for name in released.speakers])
-        together = np.zeros((draws.max() + 1, speakers.max() + 1))
-        np.add.at(together, (draws, speakers), 1)
-        pairs = np.square(together.sum()) - np.square(together.sum(axis=0)).sum()
-        same = np.square(together.sum(axis=1)).sum() - np.square(together).sum()
-        return max(2, round(pairs / same)) if 0 < same < pairs else None
-    return None
+def draws_by_name(released: Embeddings) -> int | None:
+    """From about how many transformations the anonymizer drew, where the release names them: one pair of different
+    people's recordings in so many has the same. None where it does not, where there is one for all, or where no two
+    people share one."""
+    column = named_draws(released)
+    if column is None or not all(column):
+        return None
+    draws, speakers = _codes([str(value) for value in column]), _codes([str(name) for name in released.speakers])
+    together = np.zeros((draws.max() + 1, speakers.max() + 1))
+    np.add.at(together, (draws, speakers), 1)
+    pairs = np.square(together.sum()) - np.square(together.sum(axis=0)).sum()
+    same = np.square(together.sum(axis=1)).sum() - np.square(together).sum()
+    return max(2, round(pairs / same)) if 0 < same < pairs else None
+
+
+def tried_draws(experiment: Experiment, attackers: Iterable[AttackerResult]) -> tuple[int, int]:
+    """How many draws of a finite set attackers tried on everybody who is enrolled, and how many there are: those that
+    people share in the release by its names, or else all that the anonymizer declares. (0, 0) where neither is
+    known."""
+    own = [run for run in experiment.runs if run.own]
+    wanted = {str(number) for run in own for number in range(run.choices)}
+    if draws_by_name(experiment.anonymized) is not None:
+        wanted = set(map(str, named_draws(experiment.anonymized)))  # type: ignore[arg-type]
+    if not any(attacker.details.get("draws_tried") for attacker in attackers):
+        return 0, len(wanted)
+    people: dict[str, set[str]] = {}
+    for run in own:
+        draws = named_draws(run.vectors)
+        for speaker, draw in zip(run.vectors.speakers, () if draws is None else draws, strict=draws is not None):
+            people.setdefault(str(draw), set()).add(str(speaker))
+    enrolled = set(map(str, experiment.enrollment(experiment.original).names))
+    return sum(enrolled <= people.get(str(draw), set()) for draw in wanted), len(wanted)
 
 
 def _manifests(folders: Sequence[Path]) -> dict[str, Entry]:
@@ -295,10 +312,14 @@ def trust_facts(
     release_p, release_share = _release_links(experiment, seed)
     run_p = _run_p(experiment, seed)
     shown = run_p is None or run_p >= SURE_RUN  # a run of something else says nothing about the draws of this one
-    runs = [experiment.anonymized, *(run.vectors for run in experiment.runs if run.own and shown)]
-    draws = repeated_draws(experiment.original, runs, seed=seed)
-    if (named := draws_by_name(experiment.anonymized, _manifests(folders))) is not None:
-        draws = replace(draws or RepeatedDraws(), size=named)
+    own = [run.vectors for run in experiment.runs if run.own and shown and not _has_one_draw(run)]
+    draws = repeated_draws(experiment.original, [experiment.anonymized, *own], seed=seed)
+    if (named := draws_by_name(experiment.anonymized)) is not None:
+        draws = replace(draws or RepeatedDraws(), named=named)
+    if draws is not None:
+        results = [result.attacker for result, _ in done.values() if result.attacker is not None]
+        number, of = tried_draws(experiment, results)
+        draws = replace(draws, tried=number, set_size=of)
     return TrustFacts(
         compared=len(experiment.original),
         unchanged=None if same is None else int(same.sum()),
@@ -324,11 +345,38 @@ def trust_facts(
 
 def _run_p(experiment: Experiment, seed: int) -> float | None:
     """How often two runs of one anonymizer would differ as much as the least similar of the attackers' runs and the
-    release. Runs that were made here are runs of it."""
-    given = [run.vectors for run in experiment.runs if run.own and not run.made_here]
-    probabilities = [run_difference(experiment.original, experiment.anonymized, run, seed=seed) for run in given]
+    release. Runs that were made here are runs of it. Runs with one draw for everybody are compared together, with the
+    draw that the release has."""
+    given = [run for run in experiment.runs if run.own and not run.made_here]
+    single = [run.vectors for run in given if _has_one_draw(run)]
+    compared = [run.vectors for run in given if not _has_one_draw(run)]
+    if single:
+        compared += _with_draws_of(experiment.anonymized, single)
+    probabilities = [run_difference(experiment.original, experiment.anonymized, run, seed=seed) for run in compared]
     known = [p for p in probabilities if p is not None]
     return min(1.0, len(known) * min(known)) if known else None
+
+
+def _has_one_draw(run: AttackerRun) -> bool:
+    """Whether everybody has the same named draw in a run, as where the draws of a set are tried one after the other."""
+    draws = named_draws(run.vectors)
+    return draws is not None and len(set(draws)) == 1
+
+
+def _with_draws_of(released: Embeddings, runs: Sequence[Embeddings]) -> list[Embeddings]:
+    """One run, if there is any, of the copies that have the draw of the released recording; where the release names
+    none, of copies from one run after the other."""
+    wanted = named_draws(released)
+    drawn = [str((named_draws(run))[0]) for run in runs]  # type: ignore[index]
+    parts: list[list[str]] = [[] for _ in runs]
+    for row, utterance in enumerate(released.utterances):
+        there = [number for number, run in enumerate(runs) if utterance in run.utterance_rows]
+        if wanted is not None:
+            there = [number for number in there if drawn[number] == wanted[row]]
+        if there:
+            parts[there[row % len(there)]].append(utterance)
+    chosen = [run.of_utterances(part) for run, part in zip(runs, parts, strict=True) if part]
+    return [concatenate(chosen)] if chosen else []
 
 
 def _without_run(experiment: Experiment) -> list[str]:

@@ -6,7 +6,7 @@ utterance. It lies in the folder of the assessment, apart from what was released
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from veilmeter.anonymizers.anonymize_corpus import Anonymized, anonymize_corpus, manifest_path, own_seeds, run_again
-from veilmeter.anonymizers.base import Anonymizer, Draw, load_anonymizer, parse_options
+from veilmeter.anonymizers.anonymize_corpus import (
+    Anonymized,
+    anonymize_corpus,
+    manifest_path,
+    own_seeds,
+    run_again,
+    turns,
+)
+from veilmeter.anonymizers.base import Anonymizer, Draw, choices_of, load_anonymizer, parse_options
 from veilmeter.anonymizers.manifest import Entry, TimedEngine, read_manifest, real_time_factor
 from veilmeter.assessment.attacker_settings import AttackerSettings
 from veilmeter.assessment.settings import Settings
@@ -37,7 +44,7 @@ from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.files import real_path
 from veilmeter.core.findings import Finding, file_reference, warning
 from veilmeter.data.corpus import FURTHER, SpeechRole
-from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.embeddings import DRAW_COLUMNS, Embeddings, named_draws
 from veilmeter.data.layouts import locate
 from veilmeter.data.matching import Matched, match
 from veilmeter.metrics.vector_checks import find_unchanged
@@ -169,10 +176,11 @@ class InputReader:
     def _load(self, role: SpeechRole, source: Any, *, name: str = "", extractor: str = "") -> Speech | None:
         parts = []
         for item in as_list(source):
-            opened = open_source(item, role, name or role, self.settings, self.corpora)
-            if opened.corpus is not None:
-                opened = self._extract(opened, opened.corpus, role, extractor or self.settings.first_extractor)
-            parts.append(opened)
+            for opened in open_source(item, role, name or role, self.settings, self.corpora):
+                part = opened
+                if opened.corpus is not None:
+                    part = self._extract(opened, opened.corpus, role, extractor or self.settings.first_extractor)
+                parts.append(part)
         if not parts:
             return None
         speech = join_parts(role, name or str(role), parts)
@@ -206,6 +214,8 @@ class InputReader:
                 embeddings, facts = embed_whole(
                     corpus, extractor, timed, offline=offline, strict=strict, progress=progress, say=say
                 )
+        if not role.is_original:
+            embeddings = with_recorded_draws(embeddings, corpus.root)
         problems, computed = tuple(facts.pop("problems")), int(facts.pop("computed", 0))
         if computed:  # kept vectors cost nothing here, but an attacker has to extract them
             self.extracted = (self.extracted[0] + timed.seconds, self.extracted[1] + computed)
@@ -243,17 +253,16 @@ class InputReader:
                 )
             speech = self._read_run(place, "" if len(given) == 1 else run_name(number))
             recorded = draw_in_manifest(place) if isinstance(place, str | Path) else "unknown"
-            run = AttackerRun(
-                vectors=speech.embeddings,
-                draw=draw if recorded == "unknown" else recorded,  # type: ignore[arg-type]
-                name=f"run {number}",
-                certain=recorded != "unknown",
-            )
-            if run.certain and draw not in ("unknown", recorded):
+            certain = recorded != "unknown"
+            if certain and draw not in ("unknown", recorded):
                 self.findings.append(
                     warning("draw_contradicts_manifest", place=file_reference(place), said=draw, recorded=recorded)
                 )
-            runs.append(RunAudio(run, speech.corpora))
+            level: DrawLevel = recorded if certain else draw  # type: ignore[assignment]
+            runs += [
+                RunAudio(AttackerRun(vectors=part, draw=level, name=f"run {number}", certain=certain), speech.corpora)
+                for part in speech.parts
+            ]
         joined = join_runs([run.run for run in runs])
         if len(joined) == len(runs):
             return [replace(audio, run=run) for audio, run in zip(runs, joined, strict=True)]
@@ -265,18 +274,31 @@ class InputReader:
         corpora = [
             part for corpus in self._original_recordings() if (part := enrollment_of(corpus, wanted)) is not None
         ]
+        choices = choices_of(load_system(self.settings))
+        every: Sequence[Mapping[str, int] | None] = [None for _ in self._run_numbers()]
+        if choices:
+            every = turns(corpora, choices, len(every))
         runs = []
-        for number in self._run_numbers():
+        for number, wanted_draws in enumerate(every, 1):
             self.log.stage(Stage.ATTACKER_RUNS, f"run {number}")
             copies, draws = [], []
             for corpus in corpora:
+                part = corpus if wanted_draws is None else enrollment_of(corpus, wanted_draws)
+                if part is None:
+                    continue
                 with self.log.progress() as progress:
-                    copy, draw = self._system().of_attacker(corpus, number, progress=progress)
+                    copy, draw = self._system().of_attacker(part, number, progress=progress, draws=wanted_draws)
                 copies.append(copy)
                 draws.append(draw)
             speech = self._read_run(copies, run_name(number))
             draw = draws[0] if len(set(draws)) == 1 else "unknown"
-            run = AttackerRun(vectors=speech.embeddings, draw=draw, name=f"run {number}", certain=draw != "unknown")
+            run = AttackerRun(
+                vectors=speech.embeddings,
+                draw=draw,
+                name=f"run {number}",
+                certain=draw != "unknown",
+                choices=choices,
+            )
             runs.append(RunAudio(run, speech.corpora))
         return runs
 
@@ -316,17 +338,19 @@ class InputReader:
         runs = []
         for number, source in enumerate(options.attacker_run, 1):
             place, draw = split_draw(source)
-            vectors = self._load_vectors(SpeechRole.ATTACKER_RUN, place)
-            if vectors is not None:
-                runs.append(AttackerRun(vectors=vectors, draw=draw, name=f"run {number}"))
+            if (speech := self._load_findings(SpeechRole.ATTACKER_RUN, place)) is not None:
+                runs += [AttackerRun(vectors=part, draw=draw, name=f"run {number}") for part in speech.parts]
         return OwnVectors(original, anonymized, tuple(join_runs(runs)))
 
     def _load_vectors(self, role: SpeechRole, source: Any) -> Embeddings | None:
+        speech = self._load_findings(role, source)
+        return None if speech is None else speech.embeddings
+
+    def _load_findings(self, role: SpeechRole, source: Any) -> Speech | None:
         speech = self._load(role, source)
-        if speech is None:
-            return None
-        self.findings += speech.findings
-        return speech.embeddings
+        if speech is not None:
+            self.findings += speech.findings
+        return speech
 
 
 def run_name(number: int) -> str:
@@ -389,6 +413,20 @@ def join_runs(runs: Sequence[AttackerRun]) -> list[AttackerRun]:
         else:
             kept.append(run)
     return [replace(run, name=f"run {number}") for number, run in enumerate(kept, 1)]
+
+
+def with_recorded_draws(vectors: Embeddings, folder: Path) -> Embeddings:
+    """With a column `draw` of what the manifest beside a folder of copies says, where it names draws of a finite
+    set."""
+    place = manifest_path(folder)
+    if not place.is_file() or named_draws(vectors) is not None:
+        return vectors
+    with suppress(InputError):
+        draws = {name: entry.named_draw for name, entry in read_manifest(place).items()}
+        column = [draws.get(str(utterance), "") for utterance in vectors.utterances]
+        if any(column):
+            return vectors.with_attributes({**vectors.attributes, DRAW_COLUMNS[0]: column})
+    return vectors
 
 
 def draw_in_manifest(folder: str | Path) -> DrawLevel:
@@ -461,9 +499,14 @@ class SystemRuns:
         return corpus_of_copies(corpus, done)
 
     def of_attacker(
-        self, corpus: Corpus, number: int, role: str = "run", progress: Progress | None = None
+        self,
+        corpus: Corpus,
+        number: int,
+        role: str = "run",
+        progress: Progress | None = None,
+        draws: Mapping[str, int] | None = None,
     ) -> tuple[Corpus, DrawLevel]:
-        """One of the attackers' runs, and the scope of one draw in it."""
+        """One of the attackers' runs, and the scope of one draw in it; `draws` are those of a finite set."""
         done = run_again(
             corpus,
             self.folder / FOLDER / f"{role}-{number}" / corpus.root.name,
@@ -473,6 +516,7 @@ class SystemRuns:
             engine=self.engine,
             offline=self.settings.offline,
             progress=progress,
+            draws=draws,
         )
         return corpus_of_copies(corpus, done), _level(done.draw)
 
@@ -506,7 +550,7 @@ def _copies(corpus: Corpus, out: Path, outputs: Mapping[str, Path], problems: tu
     return replace(corpus, root=out, utterances=utterances, problems=problems)
 
 
-def enrollment_of(corpus: Corpus, wanted: set[str]) -> Corpus | None:
+def enrollment_of(corpus: Corpus, wanted: Container[str]) -> Corpus | None:
     """Only these recordings of a corpus; None where it has none of them."""
     kept = tuple(utterance for utterance in corpus.utterances if utterance.id in wanted)
     return replace(corpus, utterances=kept, problems=()) if kept else None

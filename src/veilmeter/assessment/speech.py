@@ -111,36 +111,42 @@ class SpeechPart:
         return [*self.findings, warning("recordings_unusable", role=name.replace("_", " "), count=count, kinds=kinds)]
 
 
-def open_source(source: Any, role: SpeechRole, name: str, settings: CorpusReading, corpora: Corpora) -> SpeechPart:
-    """A source as it was given: its vectors, or its recordings. `corpora` are those whose lists were read before."""
+def open_source(
+    source: Any, role: SpeechRole, name: str, settings: CorpusReading, corpora: Corpora
+) -> list[SpeechPart]:
+    """A source as it was given: its vectors, or its recordings. `corpora` are those whose lists were read before. An
+    attacker's run may hold a recording several times, each time with another named draw: one part per pass."""
     from veilmeter.data.corpus import Corpus
-    from veilmeter.data.formats.vectors import is_embeddings, load_embeddings, to_embeddings
+    from veilmeter.data.formats.vectors import is_embeddings, load_embeddings, load_passes, to_embeddings
 
     if isinstance(source, Corpus):
-        return SpeechPart(str(source.root), corpus=source)
+        return [SpeechPart(str(source.root), corpus=source)]
     if not isinstance(source, str | Path):
         vectors = to_embeddings(source, name.replace("_", " "))
-        return SpeechPart(vectors.source or "given in Python", vectors)
+        return [SpeechPart(vectors.source or "given in Python", vectors)]
     path = Path(source)
     if not path.exists():
         raise InputError(f"there is no such file or folder ({name})", path=path)
     if not is_embeddings(path):
         corpus = corpora.get((role, str(path))) or read_source(path, role=role, settings=settings)
-        return SpeechPart(str(path), corpus=corpus)
-    loaded = load_embeddings(path)
-    return SpeechPart(
-        str(path),
-        loaded.embeddings,
-        extractor=_extractor_of(path),
-        problems=tuple(loaded.problems),
-        findings=tuple(loaded.findings()),
-    )
+        return [SpeechPart(str(path), corpus=corpus)]
+    extractor = _extractor_of(path)
+    return [
+        SpeechPart(
+            str(path),
+            loaded.embeddings,
+            extractor=extractor,
+            problems=tuple(loaded.problems),
+            findings=tuple(loaded.findings()),
+        )
+        for loaded in (load_passes(path) if role is SpeechRole.ATTACKER_RUN else [load_embeddings(path)])
+    ]
 
 
 def join_parts(role: SpeechRole, name: str, sources: Sequence[SpeechPart]) -> Speech:
     """All sources of an input as one set; `name` is the input's name in results.json."""
     parts = [source.vectors for source in sources]
-    distinct = _passes(parts) if role.is_training else parts
+    distinct = _passes(parts) if role.is_training or role is SpeechRole.ATTACKER_RUN else parts
     merged = distinct[0] if len(distinct) == 1 else merge(distinct, name)
     kinds = list(dict.fromkeys(source.kind for source in sources))
     first = sources[0].corpus
@@ -151,7 +157,7 @@ def join_parts(role: SpeechRole, name: str, sources: Sequence[SpeechPart]) -> Sp
         Input(
             role=name,
             kind=" and ".join(sorted(kinds)),
-            path=", ".join(source.path for source in sources),
+            path=", ".join(dict.fromkeys(source.path for source in sources)),
             sha256=content_digest(merged),
             speakers=len(merged.names),
             utterances=len(merged),
@@ -222,7 +228,7 @@ def _differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
 
 
 def _passes(parts: Sequence[Embeddings]) -> list[Embeddings]:
-    """Training speech may hold an utterance several times, each time anonymized with a new draw: one part per pass."""
+    """Copies may hold an utterance several times, each time anonymized with a new draw: one part per pass."""
     seen: set[str] = set()
     passes = []
     for number, part in enumerate(parts):

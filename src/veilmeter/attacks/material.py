@@ -34,7 +34,8 @@ class AttackerRun:
     `draw` is what shares one pseudo-voice: an utterance, or all of a speaker's recordings. `own` is False for the run
     that was released: its draws are those of the trials, which a real attacker could not make. `certain` says that the
     draw level is on record (a manifest); what a person says of a run is checked against its data. `made_here` says that
-    it is known to be a run of the released system, as veilmeter ran that itself.
+    it is known to be a run of the released system, as veilmeter ran that itself. `choices` is how many draws a system
+    with a finite set declares; a column of the vectors names them (`named_draws`).
     """
 
     vectors: Embeddings
@@ -43,6 +44,7 @@ class AttackerRun:
     name: str = ""
     certain: bool = False
     made_here: bool = False
+    choices: int = 0
 
     def __post_init__(self) -> None:
         if self.draw not in get_args(DrawLevel):

@@ -164,6 +164,28 @@ class Embeddings:
         """Other vectors of the same utterances, as after an attack or a back end."""
         return Embeddings(vectors, self.utterances, self.speakers, self.attributes, self.durations, self.source)
 
+    def with_attributes(self, attributes: Mapping[str, Iterable[str]]) -> Embeddings:
+        """Other columns for the same utterances."""
+        return Embeddings(self.vectors, self.utterances, self.speakers, attributes, self.durations, self.source)
+
+
+DRAW_COLUMNS = ("draw", "codeword", "transformation")
+PSEUDO = "pseudo_"  # before the name of a column that describes an anonymized recording, where both sides have it
+
+
+def named_draws(embeddings: Embeddings) -> Strings | None:
+    """The draw of an anonymizer's finite set that each recording got, as a column of its copies names it; None where
+    no column does. An empty string means unknown.
+
+    >>> named_draws(Embeddings([[1.0], [2.0]], ["x", "y"], ["a", "b"], {"draw": ["3", ""]})).tolist()
+    ['3', '']
+    """
+    for name in (form for column in DRAW_COLUMNS for form in (PSEUDO + column, column)):
+        column = embeddings.attributes.get(name)
+        if column is not None and any(column):
+            return column
+    return None
+
 
 def concatenate(parts: Sequence[Embeddings]) -> Embeddings:
     """Several sets as one; attributes that not every part has are left out."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, Reference, warning
-from veilmeter.data.embeddings import Embeddings, Strings, strings
+from veilmeter.data.embeddings import DRAW_COLUMNS, PSEUDO, Embeddings, Strings, strings
 from veilmeter.data.layouts import MEDIA_SUFFIXES, SUFFIXES
 
 
@@ -120,7 +120,6 @@ def _without_shared_folders(forms: Mapping[str, str]) -> dict[str, str]:
     return {name: form[len(shared) :].lstrip("/") if shared else form for name, form in forms.items()}
 
 
-PSEUDO = "pseudo_"
 REASONS = ("only_original", "only_anonymized", "speaker_differs")  # why an utterance is left out
 
 
@@ -253,8 +252,9 @@ def match(original: Embeddings, anonymized: Embeddings, *, second: str = "the an
 
 
 def _attributes(person: Embeddings, own: Mapping[str, Strings]) -> dict[str, Strings]:
-    """The attributes of the people, and under another name those that the anonymized side gives its voices."""
-    known = dict(person.attributes)
+    """The attributes of the people, and under another name those that the anonymized side gives its voices. Draws are
+    never the people's: of a side that names none, none are known."""
+    known = {name: column for name, column in person.attributes.items() if name not in DRAW_COLUMNS}
     for name, column in own.items():
         if name.startswith(PSEUDO):
             known.setdefault(name, column)

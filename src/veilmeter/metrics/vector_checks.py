@@ -250,15 +250,19 @@ SAME_SOUND = 0.05  # of the usual distance of two runs over one recording: the s
 
 @dataclass(frozen=True, slots=True)
 class RepeatedDraws:
-    """What copies show about the draws of an anonymizer.
+    """Evidence of repeated draws of an anonymizer.
 
-    `size` is from about how many transformations it draws, where that can be seen. `p` is how often chance alone would
+    `size` is from about how many transformations it draws, where copies show that. `p` is how often chance alone would
     keep the likeness of recordings as often as these copies do, `noticed` how large a set would probably be noticed.
+    `named` is from about how many it draws where the release names them; attackers tried `tried` of `set_size`.
     """
 
     size: int | None = None
     p: float = 1.0
     noticed: int = 0
+    named: int | None = None
+    tried: int = 0
+    set_size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ MOST_COPIES = 0.5  # percent of the trial recordings
 SURE_LENGTHS = 0.01  # probability that chance alone relates the lengths of vectors
 SURE_RUN = 0.01  # probability that two runs of one anonymizer differ as much
 SURE_RELEASE = 0.01  # probability that chance alone links released recordings to each other
+MOST_BEYOND = 2  # times the known set of draws, by what copies show of it
 SURE_DRAWS = 0.05  # probability that chance alone keeps the likeness of so many copies
 NEARLY_ALL = 99.5  # percent linked: a risk that can't be higher
 LEAST_LINKED = 0.5  # of the way from chance to certainty, on original speech
@@ -61,7 +62,7 @@ UPRIGHT = "scores are not inverted"
 OWN_RUNS = "attackers ran the anonymizer"
 RELEASE = "the release agrees with the attackers"
 LENGTHS = "vector lengths tell nothing"
-DRAWS = "draws do not repeat"
+DRAWS = "no finite set left untried"
 TARGETS = "errors are not due to target voices"
 STILL_SPEECH = "anonymized recordings are speech"
 
@@ -544,7 +545,8 @@ def check_vector_lengths(results: Results, facts: TrustFacts) -> Check:
 
 def check_draws(results: Results, facts: TrustFacts) -> Check:
     """Attackers learn what all transformations have in common. Where an anonymizer draws from a finite set, a real one
-    tries them one by one. Where people are recognized anyway, that changes no claim."""
+    tries them one by one, so attackers must have done that, on everybody. Where people are recognized anyway, that
+    changes no claim."""
     linking = results.criteria.get("linking")
     if facts.draws is None or (linking is not None and linking.level == "high"):
         return _not_applicable(DRAWS, Finding("draws_not_compared"))
@@ -552,14 +554,20 @@ def check_draws(results: Results, facts: TrustFacts) -> Check:
     # Whatever is kept of people, or given to them for a run, makes their copies resemble each other; only exact traces
     # are those of draws alone.
     explained = linking is not None and linking.level == "raised"
-    repeat = draws.size is not None or (draws.p < SURE_DRAWS and not explained)
+    alike = draws.p < SURE_DRAWS and not explained
+    finite = bool(draws.set_size) or draws.size is not None or alike
+    # What a set that was tried does not explain: copies that are still alike, or many more transformations.
+    every = 0 < draws.set_size == draws.tried and not alike and (draws.size or 0) <= MOST_BEYOND * draws.set_size
+    effect = "none" if not finite else "harmless" if recognized else "tried" if every else "misleading"
     finding = Finding.of(
         "draws",
-        effect="none" if not repeat else "harmless" if recognized else "misleading",
-        size=draws.size,
+        effect=effect,
+        size=draws.size if draws.named is None else draws.named,
         noticed=draws.noticed,
+        tried=draws.tried,
+        set_size=draws.set_size,
     )
-    passed = recognized or not repeat
+    passed = effect != "misleading"
     return Check(name=DRAWS, finding=finding, passed=passed, misleads="overestimated", figure=draws.p, limit=SURE_DRAWS)
 
 

@@ -348,7 +348,10 @@ declare("release_linked", slot="release", passed=bool, recognized=bool, own_voic
 declare("lengths_not_compared", slot="lengths")
 declare("vector_lengths", slot="lengths", passed=bool)
 declare("draws_not_compared", slot="draws")
-declare("draws", slot="draws", effect=Literal["none", "harmless", "misleading"], size=int | None, noticed=int)
+declare(
+    "draws", slot="draws", effect=Literal["none", "harmless", "tried", "misleading"], size=int | None, noticed=int,
+    tried=int, set_size=int,
+)  # fmt: skip
 declare("no_target_voices", slot="targets")
 declare(
     "target_voices",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.attacks.adaptive.worlds import World, linked
 
+from veilmeter.attacks.adaptive.draws import EACH_DRAW
 from veilmeter.attacks.adaptive.families import FAMILIES
 from veilmeter.attacks.attacker import ATTACKERS, ScoringAttacker, perform
 from veilmeter.attacks.material import AttackerRun, Floats, Material
@@ -185,6 +186,10 @@ def test_every_method_is_an_attacker() -> None:
     names = {"lazy": "centered-lazy", "ignorant": "centered-ignorant"}
     for family in FAMILIES:
         attack = ATTACKERS[names.get(family, family)]
+        if family == EACH_DRAW.name:  # no draw is named here
+            with pytest.raises(InputError, match="none of the methods each-draw can be fitted"):
+                perform(attack, material)
+            continue
         outcome = perform(attack, material)
         assert all(choice.startswith(family) for choice in outcome.details["weights"])
         if family != "ignorant":  # the world turns vectors, so originals and copies can't be compared as they are

@@ -123,5 +123,6 @@ FAMILIES: Registry[Family] = Registry(
         "recovered-two-view-lda": f"{_METHODS}:RECOVERED_TWO_VIEW_LDA",
         "kernel": "veilmeter.attacks.adaptive.nonlinear:KERNEL",
         "interactions": "veilmeter.attacks.adaptive.nonlinear:INTERACTIONS",
+        "each-draw": "veilmeter.attacks.adaptive.draws:EACH_DRAW",
     },
 )

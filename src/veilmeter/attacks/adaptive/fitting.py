@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veilmeter.attacks.adaptive.draws import EACH_DRAW, shared_draws
 from veilmeter.attacks.adaptive.families import FAMILIES, Family, FittedMethod, Parameters
 from veilmeter.attacks.adaptive.fusion import fit_weights, fuse_channels, least_loss, log_softmax, sum_with_weights
 from veilmeter.attacks.adaptive.own_data import OwnData, Split, speaker_splits, splits
@@ -76,6 +77,7 @@ class Adaptive:
     members: tuple[Member, ...]
     spaces: tuple[Space, ...]
     validation: Validation | None
+    draws: int = 0  # of a finite set, that were tried one by one
 
     def logits(self, *trials: NDArray[Any], spaces: Sequence[Space] | None = None) -> Floats:
         """Weighted sums of standardized scores: trials x candidates."""
@@ -96,6 +98,8 @@ class Adaptive:
     def to_json(self) -> dict[str, Any]:
         """The choice, for results.json."""
         about: dict[str, Any] = {"weights": {str(member.choice): round(member.weight, 4) for member in self.members}}
+        if self.draws:
+            about["draws_tried"] = self.draws
         if self.validation is None:
             about["chosen_by"] = "default: nothing could be held out honestly"
         else:
@@ -139,7 +143,8 @@ def fit_adaptive(data: OwnData, families: Sequence[str] | None = None, *, seed: 
         for parameters, scorer in methods[name].fit(trainings[view], wanted):
             choice = MethodChoice(view, name, parameters)
             members.append(Member(choice, weights[choice], scorer))
-    return Adaptive(data.candidates, tuple(members), spaces, validation)
+    draws = len(shared_draws(trainings[0].drawn)) if (0, EACH_DRAW.name) in possible else 0
+    return Adaptive(data.candidates, tuple(members), spaces, validation, draws)
 
 
 def _choose_methods(

@@ -22,16 +22,18 @@ from veilmeter.attacks.backends.base import unit64
 from veilmeter.attacks.material import AttackerRun, DrawLevel, Floats, Material, OtherPeople, Rows
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
-from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.embeddings import Embeddings, Strings, named_draws
 
 
 @dataclass(frozen=True, eq=False)
 class OtherCopies:
-    """Other people's originals and copies, row by row: `originals[i]` was anonymized to `copies[i]`."""
+    """Other people's originals and copies, row by row: `originals[i]` was anonymized to `copies[i]`, with the draw
+    `draws[i]` (-1: not named)."""
 
     originals: Floats
     copies: Floats
     speakers: Rows
+    draws: Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +51,15 @@ class View:
 class OwnData:
     """Utterances with the candidate each belongs to, the draw level of each run, and which copies there are.
 
-    `present[r, i]` says whether run r holds a copy of utterance i; other rows of its copies are zero.
+    `present[r, i]` says whether run r holds a copy of utterance i; other rows of its copies are zero. `named[r, i]` is
+    the draw that this copy got, where draws of a finite set are named (-1: not named).
     """
 
     candidates: int
     labels: Rows
     draws: tuple[DrawLevel, ...]
     present: NDArray[np.bool_]
+    named: Rows
     views: tuple[View, ...]
 
     @property
@@ -73,16 +77,29 @@ def own_data(material: Material, draws: Sequence[DrawLevel] | None = None) -> Ow
     runs = usable_runs(material)
     labels = material.candidates.codes
     present = np.zeros((len(runs), len(labels)), bool)
+    named = np.full(present.shape, -1)
+    codes: dict[str, int] = {}
     for number, run in enumerate(runs):
         present[number] = [utterance in run.vectors.utterance_rows for utterance in material.candidates.utterances]
-    views = [_view(material.candidates, runs, material.others, present)]
+        held = np.flatnonzero(present[number])
+        places = [run.vectors.utterance_rows[material.candidates.utterances[row]] for row in held]
+        named[number, held] = draw_codes(run.vectors, codes)[places]
+    views = [_view(material.candidates, runs, material.others, present, codes)]
     for name, other in material.views.items():
         if list(other.candidates.utterances) != list(material.candidates.utterances):
             raise InputError(f"the vectors of {name} are not of the same recordings as the first extractor's")
-        view = _view(other.candidates, usable_runs(other), other.others, present)
+        view = _view(other.candidates, usable_runs(other), other.others, present, codes)
         views.append(replace(view, seen=other.seen))
     levels = tuple(draws) if draws is not None else tuple(run.draw for run in runs)
-    return OwnData(len(material.names), labels, levels, present, tuple(views))
+    return OwnData(len(material.names), labels, levels, present, named, tuple(views))
+
+
+def draw_codes(run: Embeddings, codes: dict[str, int]) -> Rows:
+    """The draw of each recording as a number, -1 where it is not named; `codes` are the numbers so far."""
+    draws = named_draws(run)
+    if draws is None:
+        return np.full(len(run), -1)
+    return np.array([codes.setdefault(name, len(codes)) if name else -1 for name in draws], np.int64)
 
 
 def usable_runs(material: Material) -> tuple[AttackerRun, ...]:
@@ -94,7 +111,11 @@ def usable_runs(material: Material) -> tuple[AttackerRun, ...]:
 
 
 def _view(
-    candidates: Embeddings, runs: Sequence[AttackerRun], others: OtherPeople | None, present: NDArray[np.bool_]
+    candidates: Embeddings,
+    runs: Sequence[AttackerRun],
+    others: OtherPeople | None,
+    present: NDArray[np.bool_],
+    codes: dict[str, int],
 ) -> View:
     copies = []
     dimensions = {run.vectors.dimension for run in runs}
@@ -111,22 +132,24 @@ def _view(
     return View(
         candidates.vectors.astype(np.float64),
         tuple(copies),
-        other_copies(others, candidates.dimension, dimension),
+        other_copies(others, candidates.dimension, dimension, codes),
         candidates.dimension == dimension,
     )
 
 
-def other_copies(others: OtherPeople | None, dimension: int, copied: int) -> OtherCopies | None:
+def other_copies(others: OtherPeople | None, dimension: int, copied: int, codes: dict[str, int]) -> OtherCopies | None:
     """Every copy of another person's recording beside its original; None where there is no such pair."""
     if others is None:
         return None
     rows: list[int] = []
-    copies = []
+    copies, draws = [], []
     for run in others.runs:
         index = [row for row, u in enumerate(others.originals.utterances) if u in run.vectors.utterance_rows]
         rows += index
         if index:
-            copies.append(run.vectors.of_utterances([others.originals.utterances[row] for row in index]).vectors)
+            held = run.vectors.of_utterances([others.originals.utterances[row] for row in index])
+            copies.append(held.vectors)
+            draws.append(draw_codes(held, codes))
     if not copies:
         return None
     copied_vectors = np.concatenate(copies).astype(np.float64)
@@ -136,7 +159,12 @@ def other_copies(others: OtherPeople | None, dimension: int, copied: int) -> Oth
             f"candidates' {dimension} and {copied}",
             fix="use the same extractors for both",
         )
-    return OtherCopies(others.originals.vectors[rows].astype(np.float64), copied_vectors, others.originals.codes[rows])
+    return OtherCopies(
+        others.originals.vectors[rows].astype(np.float64),
+        copied_vectors,
+        others.originals.codes[rows],
+        np.concatenate(draws),
+    )
 
 
 FOLDS = 4
@@ -241,6 +269,7 @@ def _tests(data: OwnData, runs: list[int], rows: NDArray[np.bool_]) -> tuple[tup
 SHARED = 0.15  # the share of what differs between two runs that a speaker's recordings have in common: a shared draw
 SAME = 1e-3  # runs that differ by less than this share of their variance draw nothing
 MOST_SPEAKERS = 1000  # compared with each other: that many tell one draw per speaker from one per utterance
+KEPT_DRAW = 0.5  # of the way from as often as others to always: a named draw that belongs to a speaker
 UNEXPLAINED = 0.2  # closeness beyond what originals explain, as a share of that of the originals: a shared draw
 
 
@@ -314,15 +343,22 @@ def resolve_draws(material: Material) -> tuple[tuple[DrawLevel, ...], list[Findi
     """Each usable run's level: as it says, else as the data say; and what contradicts.
 
     A run that is declared to draw for every utterance and does not would ruin the attacker's choice, so its data are
-    believed instead, unless its draws are on record.
+    believed instead, unless its draws are on record. In a run with one named draw for everybody, nothing else is drawn
+    unless its data show it.
     """
     runs = usable_runs(material)
     levels: list[DrawLevel] = []
     findings = []
     for number, run in enumerate(runs):
-        tested = draw_level(material.candidates, run.vectors, [other.vectors for other in runs if other is not run])
+        named = named_draws(run.vectors)
+        single = named is not None and len(set(named)) == 1
+        # Runs with different draws for everybody differ in what a speaker's recordings have in common: no test.
+        beside = [] if single else [other.vectors for other in runs if other is not run]
+        tested = draw_level(material.candidates, run.vectors, beside)
         name = run.name or f"run {number + 1}"
-        if run.draw == "unknown":
+        if run.draw == "unknown" and named is not None:
+            levels.append("speaker" if tested.level == "speaker" or _speakers_keep(run.vectors, named) else "utterance")
+        elif run.draw == "unknown":
             levels.append("speaker" if tested.level == "unknown" else tested.level)
             findings.append(warning("draw_unknown", run=name, level=levels[-1]))
         elif run.certain or tested.level in (run.draw, "unknown"):
@@ -334,6 +370,19 @@ def resolve_draws(material: Material) -> tuple[tuple[DrawLevel, ...], list[Findi
             levels.append(run.draw)
             findings.append(warning("draw_looks_per_utterance", run=name))
     return tuple(levels), findings
+
+
+def _speakers_keep(run: Embeddings, draws: Strings) -> bool:
+    """Whether the recordings of a speaker share a named draw far more often than those of different speakers."""
+    _, code = np.unique(draws.astype(str), return_inverse=True)
+    together = np.zeros((int(code.max()) + 1, len(run.names)))
+    np.add.at(together, (code, run.codes), 1)
+    of_speaker, of_draw = together.sum(axis=0), together.sum(axis=1)
+    own_pairs = float((of_speaker * (of_speaker - 1)).sum())
+    own = float((together * (together - 1)).sum()) / max(own_pairs, 1.0)
+    other_pairs = float(len(run) ** 2 - np.square(of_speaker).sum())
+    other = float(np.square(of_draw).sum() - np.square(together).sum()) / max(other_pairs, 1.0)
+    return own > other + KEPT_DRAW * (1 - other)
 
 
 def _common(originals: Embeddings, run: Embeddings) -> tuple[Rows, Rows]:

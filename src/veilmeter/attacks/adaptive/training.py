@@ -8,7 +8,7 @@ removes, is kept as one more coordinate, because people may differ in it too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -62,13 +62,24 @@ class Space:
 
 
 @dataclass(frozen=True, eq=False)
+class DrawnPairs:
+    """Originals (`before`) and copies (`after`) whose draw is named, row by row; `labels` are the candidates, -1 for
+    other people."""
+
+    before: Floats
+    after: Floats
+    draws: Rows
+    labels: Rows
+
+
+@dataclass(frozen=True, eq=False)
 class TrainingSet:
     """Copies `x` with their candidates `labels`, `copies` of them real and the others predicted; `mu` the centered
     means of the candidates' originals. `coordinates` are the real copies coordinate by coordinate (see `Space`), and
     `recordings` which recording each of them is of.
 
     `pairs_x` and `pairs_y` are other people's copies and originals, row by row, and `within` their covariance within a
-    speaker, over draws and utterances.
+    speaker, over draws and utterances. `drawn` are the pairs of everybody whose draw is named, None where none is.
     """
 
     candidates: int
@@ -83,6 +94,7 @@ class TrainingSet:
     pairs_x: Floats | None = None
     pairs_y: Floats | None = None
     within: Floats | None = None
+    drawn: DrawnPairs | None = None
 
     @cached_property
     def counts(self) -> Rows:
@@ -112,27 +124,52 @@ def make_training(
     data: OwnData, view: View, rows: NDArray[np.bool_], copied: NDArray[np.bool_], runs: Sequence[int]
 ) -> TrainingSet:
     """The training of `view` on the originals of these utterances and the copies of those (masks) in these runs."""
-    n = data.candidates
     originals = view.originals[rows]
     means_of = Space.fit(originals)
-    mu = class_means(means_of.apply(originals), data.labels[rows], n)
-    mu -= mu.mean(axis=0)
-    kept = [copied & data.present[run] for run in runs]
-    raw = [view.copies[run][mask] for run, mask in zip(runs, kept, strict=True)]
-    labels = np.concatenate([data.labels[mask] for mask in kept]) if kept else np.zeros(0, np.int64)
-    if not len(labels):
-        return _without_copies(data, view, mu)
-    copies = np.concatenate(raw)
+    mu = class_means(means_of.apply(originals), data.labels[rows], data.candidates)
+    center = mu.mean(axis=0)
+    mu -= center
+    held = [(run, np.flatnonzero(copied & data.present[run])) for run in runs]
+    if not any(len(recordings) for _, recordings in held):
+        training, recordings, draws = _without_copies(data, view, mu), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        copies = view.others.copies[:0] if view.others is not None else view.originals[:0]
+    else:
+        recordings = np.concatenate([recordings for _, recordings in held])
+        copies = np.concatenate([view.copies[run][recordings] for run, recordings in held])
+        draws = np.concatenate([data.named[run][recordings] for run, recordings in held])
+        training = _of_copies(data, view, mu, copies, recordings)
+    pairs = _drawn_pairs(view.originals[recordings], copies, draws, data.labels[recordings], view.others)
+    if pairs is not None:
+        before, after = means_of.apply(pairs.before) - center, training.space.apply(pairs.after)
+        training = replace(training, drawn=replace(pairs, before=before, after=after))
+    return training
+
+
+def _of_copies(data: OwnData, view: View, mu: Floats, copies: Floats, recordings: Rows) -> TrainingSet:
+    n, labels = data.candidates, data.labels[recordings]
     space = Space.fit(copies)
     x = space.apply(copies)
     pairs_x, pairs_y, within = _others(view.others)
     heard = len(x)
     x, labels = _with_predicted(x, labels, mu, n, pairs_x, pairs_y)
-    recordings = np.concatenate([np.flatnonzero(mask) for mask in kept])
     as_they_are = space.coordinates(copies)
     return TrainingSet(
         n, x, labels, mu, space, as_they_are, recordings, view.comparable, heard, pairs_x, pairs_y, within
     )
+
+
+def _drawn_pairs(
+    originals: Floats, copies: Floats, draws: Rows, labels: Rows, others: OtherCopies | None
+) -> DrawnPairs | None:
+    """The pairs with a named draw, as raw vectors."""
+    known = draws >= 0
+    parts = [(originals[known], copies[known], draws[known], labels[known])]
+    if others is not None:
+        known = others.draws >= 0
+        strangers = np.full(int(known.sum()), -1)
+        parts.append((others.originals[known], others.copies[known], others.draws[known], strangers))
+    pairs = DrawnPairs(*(np.concatenate(side) for side in zip(*parts, strict=True)))
+    return pairs if len(pairs.draws) else None
 
 
 def _without_copies(data: OwnData, view: View, mu: Floats) -> TrainingSet:

@@ -29,8 +29,8 @@ from veilmeter.core.engine import Engine, Here, map_ordered
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.intervals import percentile
-from veilmeter.data.embeddings import Embeddings
-from veilmeter.data.matching import PSEUDO, with_people_of
+from veilmeter.data.embeddings import PSEUDO, Embeddings
+from veilmeter.data.matching import with_people_of
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.identification import Identification, identify
 from veilmeter.metrics.legal.linkability import count_links

@@ -17,7 +17,7 @@ from veilmeter.core.errors import InputError, Problem, missing_extra, refuse
 from veilmeter.core.files import check_input, open_input
 from veilmeter.core.findings import Finding, Reference, file_reference, warning
 from veilmeter.core.text import parse_index
-from veilmeter.data.embeddings import Embeddings
+from veilmeter.data.embeddings import DRAW_COLUMNS, Embeddings
 
 LONGEST_VECTOR = 1 << 20  # numbers; speaker embeddings have a thousand
 Vectors = NDArray[np.float32] | Sequence[NDArray[np.float32]]
@@ -384,6 +384,37 @@ def to_embeddings(source: Any, name: str) -> Embeddings:
 def load_embeddings(path: str | Path) -> Loaded:
     """The usable embeddings, and what was left out and why."""
     return usable(find(path))
+
+
+def load_passes(path: str | Path) -> list[Loaded]:
+    """The usable embeddings of copies, which may hold an utterance several times if a column names the draw of each:
+    every pass has it once."""
+    raw = find(path)
+    column = next((raw.attributes[name] for name in DRAW_COLUMNS if name in raw.attributes), None)
+    if column is None or len(set(raw.utterances)) == len(raw.utterances):
+        return [usable(raw)]
+    draws: dict[str, dict[str, int]] = {}
+    passes = [
+        (known := draws.setdefault(utterance, {})).setdefault(draw, len(known))
+        for utterance, draw in zip(raw.utterances, column, strict=True)
+    ]
+    return [usable(_rows_of(raw, np.flatnonzero(np.array(passes) == number))) for number in range(max(passes) + 1)]
+
+
+def _rows_of(raw: RawVectors, rows: NDArray[np.intp]) -> RawVectors:
+    def part(column: list[Any]) -> list[Any]:
+        return [column[row] for row in rows]
+
+    return RawVectors(
+        raw.path,
+        part(raw.utterances),
+        raw.vectors[rows] if isinstance(raw.vectors, np.ndarray) else part(list(raw.vectors)),
+        None if raw.speakers is None else part(raw.speakers),
+        {name: part(column) for name, column in raw.attributes.items()},
+        None if raw.durations is None else raw.durations[rows],
+        raw.problems if 0 in rows else [],
+        None if raw.places is None else part(raw.places),
+    )
 
 
 def check_embeddings(path: str | Path) -> tuple[Embeddings | None, list[Problem]]:

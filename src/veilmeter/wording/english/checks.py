@@ -273,14 +273,24 @@ WORDS.say("draws_not_compared", "Whether the anonymizer's draws repeat was not l
 
 
 @WORDS.words("draws")
-def _draws(effect: Literal["none", "harmless", "misleading"], noticed: int, size: int | None = None) -> str:
+def _draws(
+    effect: Literal["none", "harmless", "tried", "misleading"],
+    noticed: int,
+    size: int | None = None,
+    tried: int = 0,
+    set_size: int = 0,
+) -> str:
     if effect == "none":
         return (
             "No sign was found that the anonymizer's draws repeat. With little noise, a set of up to about "
             f"{roughly(noticed)} transformations would probably be noticed. If it draws from a larger one, an attacker "
             "who tries every member may recognize people."
         )
-    if size is not None:
+    if effect == "tried":
+        return f"The anonymizer draws from a finite set. Attackers tried each of the {set_size:,} draws on everybody."
+    if set_size:
+        sentence = f"The anonymizer draws from a finite set of {set_size:,} transformations."
+    elif size is not None:
         sentence = f"The anonymizer's draws seem to repeat: about one pair of copies in {size:,} was transformed alike."
     else:
         sentence = (
@@ -288,6 +298,11 @@ def _draws(effect: Literal["none", "harmless", "misleading"], noticed: int, size
             "the anonymizer's draws may repeat."
         )
     if effect == "harmless":
+        return sentence
+    if set_size and tried == set_size:
+        return sentence + " Attackers tried each of them, but copies are more alike than these draws explain."
+    if set_size:
+        sentence += f" Attackers tried {tried:,} of them on everybody; one who tries all may recognize people."
         return sentence
     return sentence + " The attackers did not try every transformation; one who does may recognize people."
 

@@ -156,7 +156,8 @@ REMEDIES = {
     "voices and not rooms or microphones.",
     "scores without ties": "Check the scores: many are equal, which points to rounding or to copies.",
     "scores are not inverted": "Check the attack: its scores disclose more with their sign reversed.",
-    "draws do not repeat": "Draw from a continuous range: an attacker can try every one of a finite set of transformations.",
+    "no finite set left untried": "Draw from a continuous range, or let attackers try each draw: name the draws in a "
+    "column `draw`, or give --option choices=N.",
     "attackers ran the anonymizer": "Run the anonymizer a second time and give that run to the attackers.",
 }  # fmt: skip
 

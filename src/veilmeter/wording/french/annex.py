@@ -346,7 +346,7 @@ CHECKS = {
     "attackers ran the anonymizer": "Les attaquants ont exécuté l'anonymiseur",
     "the release agrees with the attackers": "La diffusion concorde avec les attaquants",
     "vector lengths tell nothing": "La longueur des vecteurs ne dit rien",
-    "draws do not repeat": "Les tirages ne se répètent pas",
+    "no finite set left untried": "Aucun ensemble fini de tirages n'est laissé sans essai",
     "errors are not due to target voices": "Les erreurs ne viennent pas des voix cibles",
     "anonymized recordings are speech": "Les enregistrements anonymisés sont de la parole",
 }

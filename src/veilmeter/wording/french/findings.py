@@ -461,14 +461,25 @@ def _release_linked(passed: bool, recognized: bool, own_voices: bool, share: flo
 
 
 @WORDS.words("draws")
-def _draws(effect: Literal["none", "harmless", "misleading"], noticed: int, size: int | None = None) -> str:
+def _draws(
+    effect: Literal["none", "harmless", "tried", "misleading"],
+    noticed: int,
+    size: int | None = None,
+    tried: int = 0,
+    set_size: int = 0,
+) -> str:
     if effect == "none":
         return (
             "Rien n'indique que les tirages de l'anonymiseur se répètent. Avec peu de bruit, un ensemble d'environ "
             f"{roughly(noticed)} transformations au plus serait probablement remarqué ; s'il est plus grand, un "
             "attaquant qui essaie chacune peut reconnaître des personnes."
         )
-    if size is not None:
+    finite = f"L'anonymiseur tire dans un ensemble fini de {whole(set_size)} transformations."
+    if effect == "tried":
+        return f"{finite} Les attaquants ont essayé chacune d'elles sur tout le monde."
+    if set_size:
+        said = finite
+    elif size is not None:
         said = (
             f"Les tirages semblent se répéter : environ une paire de copies sur {whole(size)} est transformée de même."
         )
@@ -479,6 +490,10 @@ def _draws(effect: Literal["none", "harmless", "misleading"], noticed: int, size
         )
     if effect == "harmless":
         return said
+    if set_size and tried == set_size:
+        return f"{said} Les attaquants ont essayé chacune d'elles, mais les copies se ressemblent plus que ces tirages ne l'expliquent."
+    if set_size:
+        said += f" Les attaquants en ont essayé {whole(tried)} sur tout le monde."
     return f"{said} Un attaquant qui essaie chaque transformation peut reconnaître des personnes."
 
 
@@ -554,7 +569,8 @@ _REMEDIES = {
     "enrollment and trials of different sessions": "Évaluer plusieurs sessions, pour que l'on reconnaisse des voix et non des salles ou des micros.",
     "scores without ties": "Vérifier les scores : beaucoup sont égaux, signe d'arrondis ou de copies.",
     "scores are not inverted": "Vérifier l'attaque : ses scores divulguent plus avec le signe inverse.",
-    "draws do not repeat": "Tirer dans un domaine continu : un attaquant peut essayer un nombre fini de transformations.",
+    "no finite set left untried": "Tirer dans un domaine continu, ou faire essayer chaque tirage aux attaquants : nommer les tirages "
+    "dans une colonne `draw`, ou donner --option choices=N.",
     "attackers ran the anonymizer": "Exécuter l'anonymiseur une seconde fois et donner ce passage aux attaquants.",
 }  # fmt: skip
 WORDS.words("advice_remedy")(
