@@ -188,6 +188,15 @@ def test_three_sets_and_a_second_run(run, vpc2020: Path, reference: dict[str, An
     assert "--protected" in err
 
 
+def test_scores_without_information_are_not_called_evidence(run, files: tuple[Path, Path], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    equal = tmp_path / "equal"
+    equal.write_text("".join(f"{line.rsplit(maxsplit=1)[0]} 0.5\n" for line in files[0].read_text().splitlines()))
+    code, out, _ = run("measure", equal, "--trials", files[1], "--no-intervals")
+    assert code == 0
+    assert "Tag A, which scores without information reach too." in " ".join(out.split())
+    assert "there is some evidence" not in out
+
+
 def test_a_flipped_sign_is_said(run, files: tuple[Path, Path], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     lines = [line.split() for line in files[0].read_text().splitlines()]
     flipped = tmp_path / "flipped"
@@ -195,6 +204,7 @@ def test_a_flipped_sign_is_said(run, files: tuple[Path, Path], tmp_path: Path) -
     code, out, err = run("measure", flipped, "--trials", files[1], "--json", "--no-intervals")
     assert code == 0
     assert "Inverted scores" in err
+    assert "are the labels swapped?" in err
     page = json.loads(out)
     assert "scores_inverted" in [warning["code"] for warning in page["warnings"]]
     assert page["estimates"]["d_ece"]["inverted"] is True

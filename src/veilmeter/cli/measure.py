@@ -404,8 +404,10 @@ def _input(path: Path, key: Path | None, scores: Scores) -> dict[str, Any]:
 
 
 def _title(path: Path, data: Scores) -> str:
+    from veilmeter.wording.numbers import count
+
     counts = data.counts
-    people = f" of {counts['speakers']:,} speakers" if "speakers" in counts else ""
+    people = f" of {count(counts['speakers'], 'speaker')}" if "speakers" in counts else ""
     return f"{path}: {counts['targets']:,} target and {counts['impostors']:,} impostor trials{people}"
 
 
@@ -427,9 +429,17 @@ def _shorten(estimates: dict[str, Any]) -> tuple[dict[str, Any], int]:
     return kept, longest if longest > WORST else 0
 
 
+def _is_more_than_chance(strength: Estimate) -> bool:
+    return strength.null_range is None or strength.value > strength.null_range[1]
+
+
 def _notes(estimates: dict[str, Any], data: Scores, no_intervals: bool, cut: int) -> list[Finding]:
     single = [measured for measured in estimates.values() if not isinstance(measured, list)]
-    notes = [Finding.of("evidence_tag", tag=point.extra["tag"]) for point in single if "tag" in point.extra]
+    notes = [
+        Finding.of("evidence_tag", tag=point.extra["tag"], chance=None if _is_more_than_chance(point) else True)
+        for point in single
+        if "tag" in point.extra
+    ]
     if cut:
         notes.append(Finding.of("worst_speakers_shown", shown=WORST, speakers=cut))
     without = [point.label for point in single if point.interval is None]

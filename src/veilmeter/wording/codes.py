@@ -173,7 +173,7 @@ declare("method_replaced", attacker=str, other=str, difference=float)
 
 # --- notes below the tables of commands
 
-declare("evidence_tag", tag=str)
+declare("evidence_tag", tag=str, chance=bool | None)
 declare("worst_speakers_shown", shown=int, speakers=int)
 declare("measures_without_interval", measures=tuple[str, ...])
 declare("intervals_of_scores", speakers_from=Reference | None)

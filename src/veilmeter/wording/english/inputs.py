@@ -217,7 +217,7 @@ WORDS.say(
 WORDS.say(
     "scores_inverted",
     "Inverted scores: with their sign flipped they disclose {flipped:.4f} bit (D_ECE), more than as they are "
-    "({as_given:.4f}). An attacker would flip them. Are these distances instead of similarities?",
+    "({as_given:.4f}). An attacker would flip them. Are these distances instead of similarities, or are the labels swapped?",
 )
 
 

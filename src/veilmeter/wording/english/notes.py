@@ -22,7 +22,9 @@ _TAGS = {
 
 
 @WORDS.words("evidence_tag")
-def _evidence_tag(tag: str) -> str:
+def _evidence_tag(tag: str, chance: bool | None = None) -> str:
+    if chance:
+        return f"Tag {tag}, which scores without information reach too."
     return f"Tag {tag}: {_TAGS[tag]} (at even odds)." if tag in _TAGS else f"Tag {tag}."
 
 

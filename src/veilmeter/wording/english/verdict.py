@@ -315,8 +315,9 @@ def _disclosure(
         f"on average over all prior beliefs; {whole:.3f} bit would be certainty."
     )
     if strongest is not None and math.isfinite(strongest):
+        times = 10 ** min(strongest, 99.0)
         sentence += (
-            f" The strongest single comparison makes an identity {10 ** min(strongest, 99.0):,.0f} times more or "
+            f" The strongest single comparison makes an identity {times:,.{0 if times >= 1.5 else 2}f} times more or "
             f"less likely (tag {tag})."
         )
     if top_targets is not None:
