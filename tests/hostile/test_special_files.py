@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from veilmeter.anonymizers.manifest import read_manifest, read_timings
 from veilmeter.attacks.inversion.attack import load_map
 from veilmeter.cli.main import app
 from veilmeter.cli.terminal import Exit
@@ -31,6 +32,7 @@ from veilmeter.report.public import reported, run_key
 from veilmeter.results.limits import parse_limit
 from veilmeter.results.run_folder import read_results
 from veilmeter.results.system_table import parse_figure
+from veilmeter.speech.extractors import store
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "scores": ("scores.txt", read_scores),
@@ -44,6 +46,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "cluster": ("cluster.yaml", read_config),
     "code": ("own.py", lambda path: load_object(f"{path}:embed", "extractor")),
     "key": ("pseudonyms.key", lambda path: run_key(path.parent)),
+    "manifest": ("out.manifest.jsonl", read_manifest),
 }
 
 
@@ -80,6 +83,16 @@ def test_every_reader_refuses_what_is_no_file(reader: str, kind: str, tmp_path: 
     with pytest.raises(InputError) as caught:
         read(tmp_path / name)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+def test_timings_and_notes_that_are_no_files_count_as_missing(kind: str, tmp_path: Path) -> None:
+    SPECIAL[kind](tmp_path / "out.timings.json")
+    assert read_timings(tmp_path / "out") is None
+    SPECIAL[kind](tmp_path / "embeddings.json")
+    assert store._json(tmp_path / "embeddings.json") == {}
+    SPECIAL[kind](tmp_path / "inputs.jsonl")
+    assert store._records(tmp_path / "inputs.jsonl") == store._first_line(tmp_path / "inputs.jsonl") == {}
 
 
 def test_a_page_does_without_the_day(tmp_path: Path) -> None:

@@ -109,7 +109,9 @@ FILES: dict[str, str] = {
     "corpus/s1/odd.wav (anonymize)": "anonymize corpus out --system mcadams --jobs 1",
     "corpus/s1/odd.mp3": "check corpus",
     "corpus/s1/odd.m4a": "check corpus",
-    "corpus/s1/odd.flac (transcribe)": "transcribe corpus out --recognizer pocketsphinx --jobs 1 --offline",
+    "corpus/s1/odd.flac (transcribe)": "transcribe corpus out --recognizer own.py:hear --jobs 1",
+    "odd.jsonl": "anonymize corpus out --system mcadams --jobs 1 --manifest odd.jsonl",
+    "corpus.timings.json": "assess --original corpus --anonymized corpus --extractor own.py:embed --out out --jobs 1",
     "model.onnx": "embed corpus out.npz --extractor onnx:model.onnx --jobs 1",
     "own.py": "embed corpus out.npz --extractor own.py:embed --jobs 1",
     "cluster.yaml": "embed corpus out.npz --extractor rhythm --cluster slurm:cluster.yaml",
@@ -297,7 +299,9 @@ def make_base(folder: Path) -> None:
     (folder / "kaldi/wav.scp").write_text("".join(f"r{n} ../corpus/s{n}/0.wav\n" for n in range(2)))
     (folder / "kaldi/utt2spk").write_text("s0-a s0\ns1-a s1\ns1-b s1\n")
     (folder / "kaldi/segments").write_text("s0-a r0 0.0 0.8\ns1-a r1 0.0 0.7\ns1-b r1 0.1 0.9\n")
-    (folder / "own.py").write_text("def embed(samples):\n    return samples[:8]\n")
+    (folder / "own.py").write_text(
+        "def embed(samples):\n    return samples[:8]\ndef hear(samples):\n    return 'words'\n"
+    )
     odd_features.make_features(folder)
     assess = "assess --original o.npz --anonymized a.npz --out run --speakers 4 --jobs 1"
     maps = "invert --clear-train o.npz --anonymized-train a.npz --clear-trials o.npz --anonymized-trials a.npz"

@@ -31,11 +31,11 @@ from typing import Any
 from veilmeter.core.engine import Engine, Result
 from veilmeter.core.engine import Item as WorkItem
 from veilmeter.core.errors import InputError
-from veilmeter.core.files import to_json, write_bytes, write_json, write_text
+from veilmeter.core.files import open_input, read_input_json, to_json, write_bytes, write_json, write_text
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.embeddings import DRAW_COLUMNS
 from veilmeter.data.formats.table import guard_cell
-from veilmeter.data.layouts import LAYOUTS, Evidence, read_lines
+from veilmeter.data.layouts import LAYOUTS, LONGEST_LINE, Evidence, read_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,9 @@ def write_manifest(path: Path, entries: Iterable[Entry]) -> None:
 
 def _entries(path: Path, *, whole: bool) -> Iterator[tuple[str, Entry]]:
     try:
-        with open(path, encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
+        with open_input(path) as handle:
+            for number, data in enumerate(iter(lambda: handle.readline(LONGEST_LINE), b""), start=1):
+                line = data.decode("utf-8")
                 if not line.endswith("\n") and not whole:
                     return  # a run was killed while it wrote this line
                 try:
@@ -413,10 +414,10 @@ def read_timings(out: str | Path) -> Timings | None:
     """The timings of a folder that veilmeter made; None without any, or where they can't be read: nothing rests on
     them."""
     try:
-        form = json.loads(timings_path(out).read_text(encoding="utf-8"))
+        form = read_input_json(timings_path(out))
         efforts = (Effort(**{key: float(value) for key, value in form[name].items()}) for name in _EFFORTS)
         return Timings(str(form["system"]), str(form["version"]), *efforts)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+    except (InputError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
 
 

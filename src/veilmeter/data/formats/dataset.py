@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter.core.errors import InputError, Problem
-from veilmeter.core.files import PRIVATE_FILE, cache_folder, make_folder, only_one, real_path
+from veilmeter.core.files import PRIVATE_FILE, cache_folder, make_folder, only_one, read_input_json, real_path
 from veilmeter.core.processes import run_confined
 from veilmeter.data.formats.json_lines import as_text, read_objects
 from veilmeter.data.formats.table import find_columns, read_rows
@@ -94,9 +94,9 @@ def _arrow_files_of_split(path: Path) -> list[tuple[str, Path]]:
     if not (path / "state.json").is_file():
         return []
     try:
-        state = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        state = read_input_json(path / "state.json")
         names = [Path(entry["filename"]).name for entry in state["_data_files"]]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (InputError, ValueError, TypeError, KeyError):
         return []
     if state.get("_indices_data_files") or state.get("_indices_files"):
         raise InputError("a table of row numbers goes with it, which is not read", path=path,

@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 
 from veilmeter._version import __version__
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.files import make_folder, only_one, to_json, whole_file, write_json
+from veilmeter.core.files import make_folder, only_one, open_input, read_input_json, to_json, whole_file, write_json
 from veilmeter.data.corpus import Corpus, Utterance
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats import parquet
+from veilmeter.data.layouts import LONGEST_LINE
 from veilmeter.speech.recordings import Record
 
 SHARD = 4096
@@ -231,8 +232,8 @@ def _records(path: Path) -> dict[str, Record]:
     names = {f.name for f in fields(Record)}
     records = {}
     try:
-        with open(path, encoding="utf-8") as lines:
-            for text in lines:
+        with open_input(path) as handle:
+            for text in iter(lambda: handle.readline(LONGEST_LINE), b""):
                 try:
                     line = json.loads(text)
                     record = Record(**{key: value for key, value in line.items() if key in names})
@@ -240,7 +241,7 @@ def _records(path: Path) -> dict[str, Record]:
                     continue
                 if isinstance(record.utterance, str) and isinstance(record.sha256, str):
                     records[record.utterance] = record
-    except (OSError, UnicodeDecodeError):
+    except (InputError, OSError):
         pass
     return records
 
@@ -300,16 +301,16 @@ def _metadata(path: Path) -> dict[str, Any]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        parsed = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        parsed = read_input_json(path)
+    except InputError:
         return {}
     return parsed if isinstance(parsed, dict) else {}
 
 
 def _first_line(path: Path) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8") as lines:
-            parsed = json.loads(lines.readline())
-    except (OSError, ValueError, RecursionError):
+        with open_input(path) as handle:
+            parsed = json.loads(handle.readline(LONGEST_LINE))
+    except (InputError, OSError, ValueError, RecursionError):
         return {}
     return parsed if isinstance(parsed, dict) else {}
