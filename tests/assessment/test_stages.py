@@ -189,6 +189,14 @@ def test_the_work_follows_from_recordings_and_options(speech: Path) -> None:
     assert forecast_work(settings, {SpeechRole.ORIGINAL: np.zeros((3, 4))}, {}, None) == []
 
 
+@pytest.mark.parametrize(("option", "rate"), [([], 0.4), (["keep=pauses", "voice=fast"], 0.06)])
+def test_the_large_voice_is_expected_to_take_longer(speech: Path, option: list[str], rate: float) -> None:
+    settings = make_settings({"original": [str(speech / "original")], "system": "cascade", "option": option})
+    sources: dict[SpeechRole, Any] = {SpeechRole.ORIGINAL: read_corpus(speech / "original")}
+    release = next(work for work in forecast_work(settings, sources, {}, speech / "run"))
+    assert (release.stage, release.seconds) == (Stage.RELEASE, pytest.approx(24 * rate))
+
+
 def test_vectors_that_the_cache_has_are_not_expected(speech: Path) -> None:
     from veilmeter.assessment.extraction import embed_whole
     from veilmeter.core.engine import Here

@@ -23,7 +23,7 @@ from veilmeter.core.files import read_input_json
 from veilmeter.data.corpus import FURTHER, SIDES, Corpus, SpeechRole
 
 EXTRACTION = 0.015
-ANONYMIZING = {"mcadams": 0.005, "xvector-pool": 0.09, "cascade": 0.06}
+ANONYMIZING = {"mcadams": 0.005, "xvector-pool": 0.09, "cascade": 0.4, "cascade voice=fast": 0.06}
 OTHER_SYSTEM = 0.05
 TUNING = 0.05  # per epoch, too
 MEASURING, MEASURING_PERSON = 8.0, 0.05  # seconds of one extractor, and seconds per person
@@ -161,7 +161,7 @@ class _Outline:
         options = [*settings.option, *([settings.command] if settings.command else [])]
         mark = hashlib.sha256("\0".join(options).encode()).hexdigest()[:8] if options else ""
         missing = [part for part in parts if not manifest_path(part.corpus.root).is_file()]
-        seconds = ANONYMIZING.get(system, OTHER_SYSTEM) * _total(missing)
+        seconds = _anonymizing_rate(settings) * _total(missing)
         items = sum(part.items for part in parts)
         return [Work(stage, f"anonymizing by {system} {mark}".rstrip(), seconds, details, items)]
 
@@ -208,6 +208,12 @@ class _Outline:
         kept = sum(all(any(folder.glob("transcripts-*.jsonl")) for folder in folders) for folders in sides)
         kind = "" if kept else f"utility by {recognizer}{device_mark()}"
         return Work(Stage.UTILITY, kind, (1 - kept / 2) * utility_cost(pairs, seconds, how), after=True)
+
+
+def _anonymizing_rate(settings: Settings) -> float:
+    """Seconds per second of speech; an option may make a system faster."""
+    names = [*(f"{settings.anonymizer} {option}" for option in settings.option), settings.anonymizer]
+    return next((ANONYMIZING[name] for name in names if name in ANONYMIZING), OTHER_SYSTEM)
 
 
 def _total(parts: Iterable[_Recordings]) -> float:
