@@ -97,6 +97,10 @@ def row(page: str, name: str) -> list[str]:
     return next(cells for cells in rows(page) if cells[0].replace("*", "") == name)
 
 
+def last_row(page: str, name: str) -> list[str]:
+    return next(cells for cells in reversed(rows(page)) if cells[0].replace("*", "") == name)
+
+
 def linked(cells: list[str]) -> list[int]:
     """Recordings linked of 100, from cells such as `3.4 [1, 10] / 92 [75, 98]`, for the three weak anonymizers."""
     return [int(re.findall(r"/ (\d+)", cell)[0]) for cell in cells[2:5]]
@@ -109,7 +113,7 @@ def seconds_per_hour(command: str) -> float:
 def claims() -> dict[tuple[str, str], str]:
     """Page and phrase by what it quotes."""
     every, rhythm = linked(row("channels.md", "all together")), linked(row("channels.md", "`rhythm`"))
-    floor = re.findall(r"\d+", row("cascade.md", "text floor: words of the original speech alone")[2])[0]
+    floor = re.findall(r"\d+", last_row("cascade.md", "text floor: words of the original speech alone")[-1])[0]
     mcadams = seconds_per_hour("`anonymize --system mcadams`")
     return {
         ("anonymizers.md", f"{min(every)} to {max(every)} of 100 recordings"): "all channels together",
