@@ -80,6 +80,7 @@ def test_not_one_recording_may_be_released_as_it_was() -> None:
     one = made(sample(), replace(FINE, unchanged=1))[trust.CHANGED]
     assert one.failed
     assert trust.meaning(one).code == "not_protected"
+    assert sentence(trust.meaning(one)) == "People are not protected at all in recordings that were not changed."
     assert made(sample())[trust.CHANGED].passed
     assert made(sample(), replace(FINE, unchanged=None))[trust.CHANGED].open
 

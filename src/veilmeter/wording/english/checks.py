@@ -385,5 +385,5 @@ def _privacy_misjudged(misleads: Direction) -> str:
     return _REAL_RISK[misleads]
 
 
-WORDS.say("not_protected", "People who speak in these recordings are not protected at all.")
+WORDS.say("not_protected", "People are not protected at all in recordings that were not changed.")
 WORDS.say("distrusted", "The assessment does not call itself trustworthy.")

@@ -72,7 +72,7 @@ _SAY = {
     "low_quality": "La qualité prédite des enregistrements anonymisés est de {quality:.1f} sur une échelle de 1 à 5 : cela ne ressemble "
     "guère à de la parole.",
     "words_understood": "La reconnaissance de la parole comprend des mots dans {understood:enregistrement anonymisé/enregistrements anonymisés} sur {recordings}.",
-    "not_protected": "Les personnes qui parlent dans ces enregistrements ne sont pas protégées du tout.",
+    "not_protected": "Dans un enregistrement qui n'a pas été modifié, personne n'est protégé.",
     "distrusted": "D'après ses propres vérifications, l'évaluation n'est pas fiable.",
     # --- ce qui n'a pas été testé
     "not_asked_for": "non demandé",
