@@ -29,6 +29,11 @@ def test_every_effort_that_can_vary_does() -> None:
     assert amounts == {"runs": [1, 2], "recordings": [1, 2, 3], "others": [0, 2, 4, 8]}
 
 
+def test_many_runs_are_doubled_not_counted_one_by_one() -> None:
+    material, _ = World(people=5, each=3).material(("utterance",) * 20)
+    assert [amount for effort, amount, _ in portions(material) if effort == "runs"] == [1, 2, 4, 8, 16, 20]
+
+
 def test_curves_end_at_the_attack_with_everything() -> None:
     material, truth = World(people=8, each=2, kept=0.6).material(("utterance", "utterance"))
     attack = ATTACKERS["two-view-lda"]

@@ -23,7 +23,7 @@ from veilmeter.metrics.scores.summary import measure_with_problems
 
 RESAMPLES = 200
 SHARES = (0.25, 0.5)  # of the other people
-RECORDINGS = (1, 2, 4, 8, 16, 32, 64)
+AMOUNTS = (1, 2, 4, 8, 16, 32, 64)  # of runs and of recordings
 MOST_CANDIDATES = 300  # every point is a whole attack: beyond, the curves would cost more than all the rest
 ScoresOf = Callable[[Material], Floats]
 
@@ -59,11 +59,11 @@ def portions(material: Material) -> Iterator[tuple[str, int, Material]]:
     """The material with less of one kind of effort, from little to all; kinds with one amount only are left out."""
     runs = len(material.runs)
     if runs > 1:
-        for number in range(1, runs + 1):
+        for number in [n for n in AMOUNTS if n < runs] + [runs]:
             yield "runs", number, replace(material, runs=material.runs[:number])
     most = int(np.bincount(material.candidates.codes).max())
     if most > 1:
-        for number in [n for n in RECORDINGS if n < most] + [most]:
+        for number in [n for n in AMOUNTS if n < most] + [most]:
             yield "recordings", number, fewer_recordings(material, number)
     if material.others is not None:
         people = len(material.others.originals.names)
