@@ -62,7 +62,7 @@ def plan(
     rate: int | None = None,
     draws: Mapping[str, int] | None = None,
 ) -> list[Item]:
-    """What is to be done; `draws` are those that utterances get in place of the anonymizer's own."""
+    """The work to do; `draws` are those that utterances get in place of the anonymizer's own."""
     taken: set[str] = set()
     name, version, draw = anonymizer.name, version_of(anonymizer), str(draw_of(anonymizer))
     items = []

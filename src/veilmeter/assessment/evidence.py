@@ -28,7 +28,7 @@ from veilmeter.core.files import cache_folder, make_folder, write_json
 from veilmeter.core.findings import Reference
 from veilmeter.core.keys import key_of
 from veilmeter.data.corpus import SIDES, SpeechRole, Utterance
-from veilmeter.data.embeddings import DRAW_COLUMNS, Embeddings, concatenate, named_draws
+from veilmeter.data.embeddings import DRAW_COLUMNS, Embeddings, concatenate, draw_names
 from veilmeter.data.matching import match_ids
 from veilmeter.metrics.legal.linkability import better_impostors
 from veilmeter.metrics.vector_checks import (
@@ -242,7 +242,7 @@ def draws_by_name(released: Embeddings) -> int | None:
     """From about how many transformations the anonymizer drew, where the release names them: one pair of different
     people's recordings in so many has the same. None where it does not, where there is one for all, or where no two
     people share one."""
-    column = named_draws(released)
+    column = draw_names(released)
     if column is None or not all(column):
         return None
     draws, speakers = _codes([str(value) for value in column]), _codes([str(name) for name in released.speakers])
@@ -253,19 +253,19 @@ def draws_by_name(released: Embeddings) -> int | None:
     return max(2, round(pairs / same)) if 0 < same < pairs else None
 
 
-def tried_draws(experiment: Experiment, attackers: Iterable[AttackerResult]) -> tuple[int, int]:
+def count_draws(experiment: Experiment, attackers: Iterable[AttackerResult]) -> tuple[int, int]:
     """How many draws of a finite set attackers tried on everybody who is enrolled, and how many there are: those that
     people share in the release by its names, or else all that the anonymizer declares. (0, 0) where neither is
     known."""
     own = [run for run in experiment.runs if run.own]
     wanted = {str(number) for run in own for number in range(run.choices)}
     if draws_by_name(experiment.anonymized) is not None:
-        wanted = set(map(str, named_draws(experiment.anonymized)))  # type: ignore[arg-type]
+        wanted = set(map(str, draw_names(experiment.anonymized)))  # type: ignore[arg-type]
     if not any(attacker.details.get("draws_tried") for attacker in attackers):
         return 0, len(wanted)
     people: dict[str, set[str]] = {}
     for run in own:
-        draws = named_draws(run.vectors)
+        draws = draw_names(run.vectors)
         for speaker, draw in zip(run.vectors.speakers, () if draws is None else draws, strict=draws is not None):
             people.setdefault(str(draw), set()).add(str(speaker))
     enrolled = set(map(str, experiment.enrollment(experiment.original).names))
@@ -318,7 +318,7 @@ def trust_facts(
         draws = replace(draws or RepeatedDraws(), named=named)
     if draws is not None:
         results = [result.attacker for result, _ in done.values() if result.attacker is not None]
-        number, of = tried_draws(experiment, results)
+        number, of = count_draws(experiment, results)
         draws = replace(draws, tried=number, set_size=of)
     return TrustFacts(
         compared=len(experiment.original),
@@ -359,15 +359,15 @@ def _run_p(experiment: Experiment, seed: int) -> float | None:
 
 def _has_one_draw(run: AttackerRun) -> bool:
     """Whether everybody has the same named draw in a run, as where the draws of a set are tried one after the other."""
-    draws = named_draws(run.vectors)
+    draws = draw_names(run.vectors)
     return draws is not None and len(set(draws)) == 1
 
 
 def _with_draws_of(released: Embeddings, runs: Sequence[Embeddings]) -> list[Embeddings]:
     """One run, if there is any, of the copies that have the draw of the released recording; where the release names
     none, of copies from one run after the other."""
-    wanted = named_draws(released)
-    drawn = [str((named_draws(run))[0]) for run in runs]  # type: ignore[index]
+    wanted = draw_names(released)
+    drawn = [str((draw_names(run))[0]) for run in runs]  # type: ignore[index]
     parts: list[list[str]] = [[] for _ in runs]
     for row, utterance in enumerate(released.utterances):
         there = [number for number, run in enumerate(runs) if utterance in run.utterance_rows]

@@ -44,7 +44,7 @@ from veilmeter.core.errors import InputError, Problem, refuse
 from veilmeter.core.files import real_path
 from veilmeter.core.findings import Finding, file_reference, warning
 from veilmeter.data.corpus import FURTHER, SpeechRole
-from veilmeter.data.embeddings import DRAW_COLUMNS, Embeddings, named_draws
+from veilmeter.data.embeddings import DRAW_COLUMNS, Embeddings, draw_names
 from veilmeter.data.layouts import locate
 from veilmeter.data.matching import Matched, match
 from veilmeter.metrics.vector_checks import find_unchanged
@@ -419,7 +419,7 @@ def with_recorded_draws(vectors: Embeddings, folder: Path) -> Embeddings:
     """With a column `draw` of what the manifest beside a folder of copies says, where it names draws of a finite
     set."""
     place = manifest_path(folder)
-    if not place.is_file() or named_draws(vectors) is not None:
+    if not place.is_file() or draw_names(vectors) is not None:
         return vectors
     with suppress(InputError):
         draws = {name: entry.named_draw for name, entry in read_manifest(place).items()}

@@ -35,7 +35,7 @@ class AttackerRun:
     that was released: its draws are those of the trials, which a real attacker could not make. `certain` says that the
     draw level is on record (a manifest); what a person says of a run is checked against its data. `made_here` says that
     it is known to be a run of the released system, as veilmeter ran that itself. `choices` is how many draws a system
-    with a finite set declares; a column of the vectors names them (`named_draws`).
+    with a finite set declares; a column of the vectors names them (`draw_names`).
     """
 
     vectors: Embeddings

@@ -173,11 +173,11 @@ DRAW_COLUMNS = ("draw", "codeword", "transformation")
 PSEUDO = "pseudo_"  # before the name of a column that describes an anonymized recording, where both sides have it
 
 
-def named_draws(embeddings: Embeddings) -> Strings | None:
+def draw_names(embeddings: Embeddings) -> Strings | None:
     """The draw of an anonymizer's finite set that each recording got, as a column of its copies names it; None where
     no column does. An empty string means unknown.
 
-    >>> named_draws(Embeddings([[1.0], [2.0]], ["x", "y"], ["a", "b"], {"draw": ["3", ""]})).tolist()
+    >>> draw_names(Embeddings([[1.0], [2.0]], ["x", "y"], ["a", "b"], {"draw": ["3", ""]})).tolist()
     ['3', '']
     """
     for name in (form for column in DRAW_COLUMNS for form in (PSEUDO + column, column)):

@@ -556,7 +556,7 @@ def check_draws(results: Results, facts: TrustFacts) -> Check:
     explained = linking is not None and linking.level == "raised"
     alike = draws.p < SURE_DRAWS and not explained
     finite = bool(draws.set_size) or draws.size is not None or alike
-    # What a set that was tried does not explain: copies that are still alike, or many more transformations.
+    # Copies that are still alike, or many more transformations: a set that was tried does not explain these.
     every = 0 < draws.set_size == draws.tried and not alike and (draws.size or 0) <= MOST_BEYOND * draws.set_size
     effect = "none" if not finite else "harmless" if recognized else "tried" if every else "misleading"
     finding = Finding.of(

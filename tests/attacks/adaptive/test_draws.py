@@ -10,7 +10,7 @@ import pytest
 from tests.attacks.adaptive.worlds import linked
 
 from veilmeter.attacks.adaptive import draws
-from veilmeter.attacks.adaptive.draws import EACH_DRAW, fit_draws, shared_draws
+from veilmeter.attacks.adaptive.draws import EACH_DRAW, draws_of_several, fit_draws
 from veilmeter.attacks.adaptive.fitting import fit_adaptive
 from veilmeter.attacks.adaptive.own_data import own_data, resolve_draws
 from veilmeter.attacks.adaptive.training import DrawnPairs, make_training
@@ -132,8 +132,8 @@ def test_the_names_of_draws_do_not_matter(seed: int) -> None:
 
 def test_draws_that_one_person_has_are_not_a_set() -> None:
     pairs = DrawnPairs(*np.zeros((2, 6, 1)), np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 3, 3, -1, 2]))
-    assert shared_draws(pairs).tolist() == [0, 2]
-    assert shared_draws(None).tolist() == []
+    assert draws_of_several(pairs).tolist() == [0, 2]
+    assert draws_of_several(None).tolist() == []
 
 
 def test_a_set_is_undone_only_where_draws_are_named() -> None:

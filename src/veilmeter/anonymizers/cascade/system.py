@@ -201,7 +201,7 @@ def parse_keep(keep: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _recognize(recognizer: Recognizer, stretch: Samples) -> Transcript | None:
-    """What was heard, without text where there is speech or noise that is not recognized; None in silence.
+    """The recognized text, empty where there is speech or noise that is not recognized; None in silence.
 
     With long pauses in it, the recognizer may hear nothing in a stretch of which it understands the parts.
     """

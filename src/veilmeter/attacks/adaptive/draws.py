@@ -72,7 +72,7 @@ class DrawScorer:
         return standardize(self.best(x), self.usual)
 
 
-def shared_draws(pairs: DrawnPairs | None) -> Rows:
+def draws_of_several(pairs: DrawnPairs | None) -> Rows:
     """The draws that several people have copies with: only such a set is finite by what is seen of it."""
     if pairs is None:
         return np.zeros(0, np.int64)
@@ -96,7 +96,7 @@ class EachDraw:
     def possible(self, training: TrainingSet) -> bool:
         if training.drawn is None or len(training.drawn.draws) > MOST_PAIRS:
             return False
-        return 1 < len(shared_draws(training.drawn)) <= MOST_TEMPLATES / training.candidates
+        return 1 < len(draws_of_several(training.drawn)) <= MOST_TEMPLATES / training.candidates
 
     def fit(self, training: TrainingSet, grid: Sequence[Parameters]) -> Iterator[tuple[Parameters, DrawScorer]]:
         assert training.drawn is not None
@@ -117,7 +117,7 @@ def fit_draws(pairs: DrawnPairs, mu: Floats, strength: float, weight: float) -> 
     away = before - np.where(own[:, None], voices[pairs.labels], before)  # from the mean original of the speaker
     spread = away @ common
     maps = []
-    for draw in shared_draws(pairs):
+    for draw in draws_of_several(pairs):
         rows = np.flatnonzero(pairs.draws == draw)
         left, right, leverage = _ridge(before[rows], unexplained[rows], strength)
 
@@ -132,7 +132,7 @@ def fit_draws(pairs: DrawnPairs, mu: Floats, strength: float, weight: float) -> 
         heard = np.flatnonzero(counts)
         means = class_means(rest[own[rows]], whose, len(mu))[heard]
         maps.append(DrawMap(left, right, heard, means * (counts / (counts + weight))[heard, None]))
-    known = np.isin(pairs.draws, shared_draws(pairs))
+    known = np.isin(pairs.draws, draws_of_several(pairs))
     whiten = _whitening(spread[known & own] if (known & own).any() else spread[known])
     white = tuple(DrawMap(draw.left, draw.right @ whiten, draw.whose, draw.rest @ whiten) for draw in maps)
     scorer = DrawScorer(voices, voices @ common @ whiten, white, whiten)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilmeter.attacks.adaptive.draws import EACH_DRAW, shared_draws
+from veilmeter.attacks.adaptive.draws import EACH_DRAW, draws_of_several
 from veilmeter.attacks.adaptive.families import FAMILIES, Family, FittedMethod, Parameters
 from veilmeter.attacks.adaptive.fusion import fit_weights, fuse_channels, least_loss, log_softmax, sum_with_weights
 from veilmeter.attacks.adaptive.own_data import OwnData, Split, speaker_splits, splits
@@ -143,7 +143,7 @@ def fit_adaptive(data: OwnData, families: Sequence[str] | None = None, *, seed: 
         for parameters, scorer in methods[name].fit(trainings[view], wanted):
             choice = MethodChoice(view, name, parameters)
             members.append(Member(choice, weights[choice], scorer))
-    draws = len(shared_draws(trainings[0].drawn)) if (0, EACH_DRAW.name) in possible else 0
+    draws = len(draws_of_several(trainings[0].drawn)) if (0, EACH_DRAW.name) in possible else 0
     return Adaptive(data.candidates, tuple(members), spaces, validation, draws)
 
 

@@ -22,7 +22,7 @@ from veilmeter.attacks.backends.base import unit64
 from veilmeter.attacks.material import AttackerRun, DrawLevel, Floats, Material, OtherPeople, Rows
 from veilmeter.core.errors import InputError
 from veilmeter.core.findings import Finding, warning
-from veilmeter.data.embeddings import Embeddings, Strings, named_draws
+from veilmeter.data.embeddings import Embeddings, Strings, draw_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def own_data(material: Material, draws: Sequence[DrawLevel] | None = None) -> Ow
 
 def draw_codes(run: Embeddings, codes: dict[str, int]) -> Rows:
     """The draw of each recording as a number, -1 where it is not named; `codes` are the numbers so far."""
-    draws = named_draws(run)
+    draws = draw_names(run)
     if draws is None:
         return np.full(len(run), -1)
     return np.array([codes.setdefault(name, len(codes)) if name else -1 for name in draws], np.int64)
@@ -350,7 +350,7 @@ def resolve_draws(material: Material) -> tuple[tuple[DrawLevel, ...], list[Findi
     levels: list[DrawLevel] = []
     findings = []
     for number, run in enumerate(runs):
-        named = named_draws(run.vectors)
+        named = draw_names(run.vectors)
         single = named is not None and len(set(named)) == 1
         # Runs with different draws for everybody differ in what a speaker's recordings have in common: no test.
         beside = [] if single else [other.vectors for other in runs if other is not run]

@@ -138,7 +138,7 @@ def make_training(
         copies = np.concatenate([view.copies[run][recordings] for run, recordings in held])
         draws = np.concatenate([data.named[run][recordings] for run, recordings in held])
         training = _of_copies(data, view, mu, copies, recordings)
-    pairs = _drawn_pairs(view.originals[recordings], copies, draws, data.labels[recordings], view.others)
+    pairs = _pairs_with_draws(view.originals[recordings], copies, draws, data.labels[recordings], view.others)
     if pairs is not None:
         before, after = means_of.apply(pairs.before) - center, training.space.apply(pairs.after)
         training = replace(training, drawn=replace(pairs, before=before, after=after))
@@ -158,7 +158,7 @@ def _of_copies(data: OwnData, view: View, mu: Floats, copies: Floats, recordings
     )
 
 
-def _drawn_pairs(
+def _pairs_with_draws(
     originals: Floats, copies: Floats, draws: Rows, labels: Rows, others: OtherCopies | None
 ) -> DrawnPairs | None:
     """The pairs with a named draw, as raw vectors."""
