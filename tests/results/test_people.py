@@ -252,6 +252,19 @@ def test_chance_does_not_explain_who_is_listed() -> None:
     assert not told.values["explained"]
 
 
+def test_who_is_listed_and_who_stands_out_are_tested_at_one_level() -> None:
+    """Three of four trials of somebody who is named for 4 % of the others: p is 0.04 for 120 people together."""
+    rows = {"adaptive": [LinkedPerson(speaker=f"s{n}", length=1, among=120, conversations=4, linked=75.0 * (n == 0),
+                                      named=4.3) for n in range(120)]}  # fmt: skip
+    for tested, is_explained in ((None, False), (chance(0.5, 0.3, 0.7), True)):
+        results = results_of(rows, tested)
+        found = people(results)
+        told = worst_person(replace(results, people=found))
+        assert told is not None
+        assert told.values["explained"] is is_explained
+        assert bool(found.unprotected) is not is_explained
+
+
 def test_chance_among_people_with_one_attribute_explains_more() -> None:
     results = results_of(
         {"ignorant": [linked("s0", 1.0, trials=3), *(linked(f"s{n}", 0.0, trials=3) for n in range(1, 40))]}

@@ -62,8 +62,7 @@ def people(results: Results, traits: Traits | None = None, *, among: int | None 
     persons.sort(key=lambda person: (-person.risk.value, -(person.risk.interval or (0.0,))[0], person.speaker))
     stability = agreement(persons, list(results.attacks))
     chance = results.chance
-    is_relabeled = chance is not None and chance.exposed_p is not None
-    alpha = OWN_TEST if is_relabeled else ALPHA
+    alpha = _own_level(chance)
     looks = sum(len(person.by_attacker) for person in persons)
     least = 0.0 if among is None else 100 / among
     unprotected = {person.speaker for person in persons if _is_significantly_linked(person, looks, alpha, least)}
@@ -117,6 +116,11 @@ def risk_of(row: LinkedPerson) -> Estimate:
 
 def is_often_linked(person: Person) -> bool:
     return person.risk.value > MORE_OFTEN_THAN_NOT
+
+
+def _own_level(chance: Chance | None) -> float:
+    """The level of a test of one person: a part of it where people are also tested together, by relabeling them."""
+    return OWN_TEST if chance is not None and chance.exposed_p is not None else ALPHA
 
 
 def _is_significantly_linked(person: Person, looks: int, alpha: float, least: float) -> bool:
@@ -190,9 +194,9 @@ def worst_person(results: Results, *, among: int | None = None) -> Finding | Non
     ]
     if not risks:
         return None
-    listed = set(results.people.unprotected)
+    listed, alpha = set(results.people.unprotected), _own_level(results.chance)
     explained = [
-        speaker not in listed and _binomial_tail(risk, least) * len(risks) >= ALPHA for speaker, _, risk in risks
+        speaker not in listed and _binomial_tail(risk, least) * len(risks) >= alpha for speaker, _, risk in risks
     ]
     found = [(-risk.value, -(risk.interval or (0.0,))[0], place) for place, (*_, risk) in enumerate(risks)]
     *_, place = min((explained[key[-1]], *key) for key in found)

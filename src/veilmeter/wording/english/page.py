@@ -317,7 +317,7 @@ def strip_caption(people: int, exposed: Sequence[str], cut: bool, recognized: bo
     shown = " Those with the lowest risk are not shown." if cut else ""
     return (
         "Each dot is one person, by falling risk: the fuller, the more of their recordings are linked to them."
-        f"{shown} {told or (NO_SINGLE_PERSON if recognized else 'Nobody stands out beyond chance.')}"
+        f"{shown} {told or (NO_SINGLE_PERSON if recognized else 'Nobody is linked more often than not beyond chance.')}"
     )
 
 
