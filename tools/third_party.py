@@ -26,7 +26,18 @@ test compares it with the lock and the pinned weights. Nothing of it is copied i
 - `av` (extra `media`) brings FFmpeg with x264 and x265, GPL-2.0-or-later. It is loaded to read recordings of the mp4
   family, and only where it is installed.
 
+`kaldiio` (extra `dev`) comes under an evaluation license of NTT. Only tests import it, to compare what it reads.
+
 """
+# Where a package's metadata says nothing: its license and its source.
+UNSTATED = {
+    "espeakng-loader": (
+        "GPL-3.0-or-later (espeak-ng, inside); none stated for the loader",
+        "https://github.com/thewh1teagle/espeakng-loader",
+    ),
+    "jiwer": ("", "https://github.com/jitsi/jiwer"),
+    "lazy-importer": ("", "https://github.com/pganssle/lazy_importer"),
+}
 _PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
 _SOURCES = ("source", "source code", "repository", "code", "github", "homepage", "home", "documentation")
 
@@ -41,8 +52,9 @@ def packages() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def license_of(about: metadata.PackageMetadata) -> str:
-    """The license as an expression, else as its classifiers or first line say."""
+def license_of(package: metadata.Distribution) -> str:
+    """The license as an expression, else as its classifiers or first line say, else the title of its license file."""
+    about = package.metadata
     if expression := about.get("License-Expression"):
         return str(expression)
     classifiers = [line.rpartition(" :: ")[2] for line in about.get_all("Classifier") or () if "License ::" in line]
@@ -50,7 +62,10 @@ def license_of(about: metadata.PackageMetadata) -> str:
     text = (about.get("License") or "").strip()
     if text and "\n" not in text and len(text) <= 60 and not named:
         return text
-    return ", ".join(dict.fromkeys(named)) or text.splitlines()[0][:60] if named or text else "see its source"
+    if named or text:
+        return ", ".join(dict.fromkeys(named)) or text.splitlines()[0][:60]
+    files = (file for file in package.files or () if file.name in about.get_all("License-File", ()))
+    return next((file.read_text().strip().splitlines()[0] for file in files), "")
 
 
 def source_of(about: metadata.PackageMetadata) -> str:
@@ -69,14 +84,7 @@ def weights() -> list[tuple[str, str, str]]:
         listed += [
             item for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, pinned.Weights)
         ]
-    rows = [
-        (
-            item.name,
-            item.license or "not recorded; see its package",
-            ", ".join(one.requirement for one in item.packages),
-        )
-        for item in listed
-    ]
+    rows = [(item.name, item.license, ", ".join(one.requirement for one in item.packages)) for item in listed]
     return list(dict.fromkeys(rows))
 
 
@@ -84,8 +92,10 @@ def text() -> str:
     """The whole page."""
     lines = [HEAD, "## Packages\n", "| package | version | license | source |", "|---|---|---|---|"]
     for name, version in packages().items():
-        about = metadata.metadata(name)
-        lines.append(f"| {name} | {version} | {license_of(about).replace('|', '/')} | {source_of(about)} |")
+        package = metadata.distribution(name)
+        terms, source = UNSTATED.get(name, ("", ""))
+        terms, source = terms or license_of(package).replace("|", "/"), source or source_of(package.metadata)
+        lines.append(f"| {name} | {version} | {terms} | {source} |")
     lines += ["\n## Weights, fetched when first needed\n", "| weights | license | from package |", "|---|---|---|"]
     lines += [f"| {name} | {terms} | {package} |" for name, terms, package in weights()]
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"

