@@ -41,6 +41,32 @@ def work(folder):
     audio._Sink = Sink
     audio.write_blocks(folder + "/sound.flac", blocks())
 """
+CTYPES = """
+import ctypes, os, signal, time
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+def compare(a, b):
+    for _ in range(3):
+        os.kill(os.getpid(), signal.SIGTERM)
+    sum(range(1000))
+    return 0
+def work(folder):
+    ctypes.CDLL(None).qsort((ctypes.c_int * 2)(), 2, 4, compare)
+    time.sleep(150)
+"""
+REFERENCE = """
+import os, signal, time, weakref
+class Thing:
+    pass
+def gone(reference):
+    for _ in range(3):
+        os.kill(os.getpid(), signal.SIGTERM)
+    sum(range(1000))
+def work(folder):
+    thing = Thing()
+    reference = weakref.ref(thing, gone)
+    del thing
+    time.sleep(150)
+"""
 IMPORT = """
 import os, signal, sys, time
 from importlib.machinery import ExtensionFileLoader
@@ -60,9 +86,9 @@ def work(folder):
 """
 ALONE = """
 import signal, sys, time
-from veilmeter.core.processes import raise_on_signal
+from veilmeter.core.stopping import raise_on
 from stopped_work import work
-raise_on_signal(signal.SIGTERM, KeyboardInterrupt)
+raise_on({signal.SIGTERM}, KeyboardInterrupt)
 begun = time.monotonic()
 try:
     work(sys.argv[1])
@@ -85,12 +111,15 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("place", ["finalizer", "callback", "import"])
+PLACES = {"finalizer": FINALIZER, "callback": CALLBACK, "ctypes": CTYPES, "weak reference": REFERENCE, "import": IMPORT}
+
+
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("where", ["alone", "pooled"])
 def test_where_an_exception_would_be_lost(place: str, where: str, tmp_path: Path) -> None:
     if place == "callback":
         pytest.importorskip("soundfile")
-    (tmp_path / "stopped_work.py").write_text({"finalizer": FINALIZER, "import": IMPORT}.get(place, CALLBACK))
+    (tmp_path / "stopped_work.py").write_text(PLACES[place])
     (tmp_path / "program.py").write_text(ALONE if where == "alone" else POOLED)
     (tmp_path / "out").mkdir()
     done = subprocess.run(
@@ -159,11 +188,21 @@ command.main()
 """
 
 
+WRAPPED = WAITING.replace(
+    "    except",
+    """
+    except KeyboardInterrupt:
+        raise RuntimeError("Error calling __set_name__")  # as Python does, and libraries
+    except""",
+)
+
+
+@pytest.mark.parametrize("program", [WAITING, WRAPPED], ids=["as it is", "wrapped"])
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT"])
-def test_a_closed_terminal_and_quit_stop_as_ctrl_c_does(how: str) -> None:
+def test_a_closed_terminal_and_quit_stop_as_ctrl_c_does(how: str, program: str) -> None:
     number = getattr(signal, how)
     process = subprocess.Popen(
-        [sys.executable, "-c", WAITING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # whoever runs the tests may ignore it
     )  # fmt: skip
     assert process.stdout is not None
@@ -206,8 +245,8 @@ def test_ctrl_c_while_modules_are_loaded_prints_no_traceback(tmp_path: Path) -> 
 
 AT_FORK = """
 import os, signal, subprocess, time
-from veilmeter.core.processes import raise_on_signal
-raise_on_signal(signal.SIGTERM, KeyboardInterrupt)
+from veilmeter.core.stopping import raise_on
+raise_on({signal.SIGTERM}, KeyboardInterrupt)
 os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.SIGTERM))
 try:
     subprocess.run(["true"], preexec_fn=lambda: None)
@@ -221,6 +260,27 @@ def test_a_signal_while_a_program_is_started_is_not_lost() -> None:
     """Python prints what is raised in the functions that it calls at a fork, such as those of `logging`."""
     done = subprocess.run([sys.executable, "-c", AT_FORK], capture_output=True, text=True, timeout=100, check=False)
     assert (done.stdout, done.stderr) == ("stopped\n", "")
+
+
+CLEARING = """
+import os, signal, time
+from veilmeter.core.stopping import STOPPING, raise_on
+raise_on(STOPPING, KeyboardInterrupt)
+try:
+    os.kill(os.getpid(), signal.SIGHUP)
+    time.sleep(150)
+except KeyboardInterrupt:
+    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGHUP)
+    time.sleep(0.2)
+    print("cleared up")
+"""
+
+
+def test_a_second_signal_does_not_disturb_the_clearing_up() -> None:
+    """A service manager sends two, and so does a shell whose terminal is closed."""
+    done = subprocess.run([sys.executable, "-c", CLEARING], capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "cleared up\n", "")
 
 
 LEAVING = """

@@ -22,7 +22,7 @@ from veilmeter.cli.terminal import Exit, output_is_closed, prepare_streams
 from veilmeter.core.errors import VeilmeterError, describe_error, explain_import_error
 from veilmeter.core.files import as_veilmeter_error
 from veilmeter.core.options import Option, all_options
-from veilmeter.core.processes import raise_on_signal
+from veilmeter.core.stopping import STOPPING, raise_on, was_stopped
 from veilmeter.core.text import clean
 
 # In the order in which a person meets them. Each name is a module of this package with a function `command` and the
@@ -35,8 +35,6 @@ SECTIONS = (
     ("Look up", ("attackers", "cache")),
 )
 COMMANDS = tuple(name for _, names in SECTIONS for name in names)
-# Windows lacks two of them.
-_STOPPING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
 LEAVING_SECONDS = 10.0  # for the last threads, and functions registered with `atexit`
 
 
@@ -157,33 +155,37 @@ def run_command() -> None:
     """Run the command of this process's arguments; SystemExit where it ends with another code than 0."""
     # A closed terminal (SIGHUP), SIGQUIT and SIGTERM end the run as Ctrl-C does, so that files are closed whole and
     # workers go home; not where nohup or a shell had them ignored.
-    for number in _STOPPING:
-        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-            raise_on_signal(number, KeyboardInterrupt)
+    ours = (signal.SIG_DFL, signal.default_int_handler)
+    raise_on([number for number in STOPPING if signal.getsignal(number) in ours], KeyboardInterrupt)
     prepare_streams()
     _refuse_bytes(sys.argv[1:])
     try:
         app(prog_name="veilmeter")
-    except VeilmeterError as error:
-        _wrong(str(error))
     except SystemExit as leave:
         if isinstance(leave.__context__, BrokenPipeError):  # help and usage: typer and rich end with 1
             output_is_closed()
             raise SystemExit(Exit.PIPE_CLOSED) from None
         _flush()
         raise
-    except ModuleNotFoundError as error:
-        if (missing := explain_import_error(error)) is None:
-            _our_mistake(error)
-        _wrong(str(missing))
-    except OSError as error:
-        if isinstance(error, BrokenPipeError) and output_is_closed():
-            raise SystemExit(Exit.PIPE_CLOSED) from None
-        _wrong(str(as_veilmeter_error(error, error.filename or "a file")))
-    except MemoryError:
-        _wrong("there is not enough memory for this (use fewer --jobs, a smaller input or a larger machine)")
     except Exception as error:
-        _our_mistake(error)
+        if was_stopped():
+            raise KeyboardInterrupt from None
+        _explain(error)
+
+
+def _explain(error: Exception) -> NoReturn:
+    """Print what went wrong in a line or two, and end with its exit code."""
+    if isinstance(error, VeilmeterError):
+        _wrong(str(error))
+    if isinstance(error, ModuleNotFoundError) and (missing := explain_import_error(error)) is not None:
+        _wrong(str(missing))
+    if isinstance(error, BrokenPipeError) and output_is_closed():
+        raise SystemExit(Exit.PIPE_CLOSED) from None
+    if isinstance(error, OSError):
+        _wrong(str(as_veilmeter_error(error, error.filename or "a file")))
+    if isinstance(error, MemoryError):
+        _wrong("there is not enough memory for this (use fewer --jobs, a smaller input or a larger machine)")
+    _our_mistake(error)
 
 
 def _refuse_bytes(words: list[str]) -> None:
@@ -197,7 +199,7 @@ def _refuse_bytes(words: list[str]) -> None:
 
 def _ignore_signals() -> None:
     """The command has ended, and its exit code is known."""
-    for number in _STOPPING:
+    for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
 
 

@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from veilmeter.core.engine import QUEUE, Item, Result, cores, signals_held_back, start_resource_tracker
+from veilmeter.core.engine import QUEUE, Item, Result, cores, start_resource_tracker
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra, need
 from veilmeter.core.files import read_input_text
 from veilmeter.core.option_groups import CLUSTER_HELP
+from veilmeter.core.stopping import signals_held_back
 
 BATCH_SYSTEMS = {"slurm": "SLURMCluster", "oar": "OARCluster", "pbs": "PBSCluster"}
 LARGEST_CONFIG, DEEPEST_CONFIG = 100_000, 20

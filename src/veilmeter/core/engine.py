@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import connection, resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -23,7 +22,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from veilmeter.core.devices import chosen_device, is_gpu_used
 from veilmeter.core.errors import InputError, Stopped, VeilmeterError
-from veilmeter.core.processes import raise_on_signal
+from veilmeter.core.stopping import let_through, raise_on, signals_held_back
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -33,8 +32,6 @@ Progress = Callable[[int, int], None]  # gets how many items are done, and of ho
 DEATHS = 3  # a pool is restarted so often without a result in between; then something is wrong with the work itself
 LAST_WORDS_SECONDS = 3.0  # for a worker that was asked to stop, before it is killed
 QUEUE = 4  # items handed out ahead for each worker: results must not pile up, and a stop must not wait for thousands
-_HAS_MASKS = hasattr(signal, "pthread_sigmask")  # not on Windows
-_STOPPING = {signal.SIGINT, signal.SIGTERM} | ({signal.SIGHUP, signal.SIGQUIT} if _HAS_MASKS else set())
 
 
 class Engine(Protocol):
@@ -110,24 +107,10 @@ class _WorkerContext(SpawnContext):
     Process = _WorkerProcess
 
 
-@contextmanager
-def signals_held_back() -> Iterator[None]:
-    """A signal must not interrupt the start of a process halfway. The new process inherits the mask, so that Ctrl-C,
-    which reaches the whole group, never ends it in the middle of an import."""
-    if not _HAS_MASKS:
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def start_resource_tracker() -> None:
     """A helper of multiprocessing that outlives all workers. Before them, as its start lets signals through again; and
     with signals held back, as it ignores only two of those that reach the whole group."""
-    if _HAS_MASKS:
+    if os.name == "posix":
         with signals_held_back():
             resource_tracker.ensure_running()
 
@@ -140,7 +123,7 @@ class _InterruptibleTask:
     task: Callable[[Any], Any]
 
     def __call__(self, item: Any) -> Any:
-        raise_on_signal(signal.SIGTERM, _stop_once)
+        raise_on({signal.SIGTERM}, Stopped, 128 + signal.SIGTERM)
         try:
             return self.task(item)
         finally:
@@ -229,16 +212,10 @@ def _prepare_worker() -> None:
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[variable] = "1"
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the main process ends the work
-    if _HAS_MASKS:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    let_through(signal.SIGTERM)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
-
-
-def _stop_once() -> Stopped:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second signal must not disturb the clearing up
-    return Stopped(128 + signal.SIGTERM)
 
 
 def _leave_with(parent: Any) -> None:

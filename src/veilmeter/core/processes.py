@@ -29,16 +29,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import IO, Any
 
 from veilmeter.core.errors import InputError
 from veilmeter.core.files import sha256
 
-_MOMENT = 0.01  # seconds
-_WITH_CALLBACKS = "soundfile"
-# A library in C may print what is raised while it is loaded, and go on; so does Python while it forks.
-_UNSAFE = ("ExtensionFileLoader.create_module", "ExtensionFileLoader.exec_module", "Popen._execute_child")
 MARK = "VEILMETER_WORK"
 MOST_PRINTED, MOST_ERRORS = 1 << 20, 8000  # bytes kept from the end of a program's two output streams
 TAIL = 2000  # characters of these in an error
@@ -52,41 +47,6 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _ATTEMPTS = 20
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _INTERPRETERS = ("python", "pypy", "perl", "ruby", "node", "Rscript", "julia", "bash", "sh", "zsh", "java", "conda")
-
-
-def raise_on_signal(number: int, exception: Callable[[], BaseException]) -> None:
-    """From now on the signal raises what `exception` returns: once, however often it came where that would be lost."""
-    waiting: list[threading.Timer] = []
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        while waiting:
-            waiting.pop().cancel()
-        if not _would_be_lost(frame):
-            raise exception()
-        again = threading.Timer(_MOMENT, _send, (number,))
-        again.daemon = True
-        waiting.append(again)
-        again.start()
-
-    signal.signal(number, handle)
-
-
-def _would_be_lost(frame: FrameType | None) -> bool:
-    library: Any = getattr(sys.modules.get(_WITH_CALLBACKS), "__file__", None)
-    while frame is not None:
-        code = frame.f_code
-        if code.co_name == "__del__" or code.co_filename == library or code.co_qualname in _UNSAFE:
-            return True
-        frame = frame.f_back
-    return False
-
-
-def _send(number: int) -> None:
-    """To the main thread itself: one that sleeps by now would not notice a signal that another thread got."""
-    if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(threading.main_thread().ident or 0, number)
-    else:
-        signal.raise_signal(number)
 
 
 def run_program(arguments: Sequence[str], mark: Path, timeout: float) -> str:
