@@ -257,6 +257,10 @@ def test_the_command(tmp_path: Path, settings: UtilitySettings) -> None:
     shown = CliRunner().invoke(app, arguments)
     assert "dog → cat (1)" in shown.output
     assert "Speakers with the most wrong words: anna" in shown.output
+    (tmp_path / "anonymized/anna/1.wav").write_bytes(b"RIFF")
+    partly = CliRunner().invoke(app, arguments)
+    assert partly.exit_code == 3
+    assert "veilmeter check" in partly.output
 
 
 def test_labels_of_utterances_join_the_part() -> None:

@@ -43,7 +43,7 @@ def command(given: Given) -> None:
     """Check input files: list every problem and how to fix it.
 
     The kind of a path (score file, trial key, embeddings, corpus) is recognized from its content. The exit code is
-    0 if everything can be used (remarks are allowed), 2 if not.
+    0 if everything can be used (remarks are allowed), 3 without some recordings, and 2 if an input can't be used.
 
     Examples:
 

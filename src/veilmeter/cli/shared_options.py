@@ -92,8 +92,8 @@ def print_outcome(
             print(f"! {sentence(remark)}")
 
 
-def exit_if_left_out(left_out: Sequence[Problem]) -> None:
-    """Another exit code where recordings were left out."""
+def exit_if_left_out(left_out: Sequence[object] | int) -> None:
+    """Another exit code where recordings were left out; these, or how many."""
     from veilmeter.cli.terminal import Exit
 
     if left_out:

@@ -50,7 +50,7 @@ def command(given: Given) -> None:
     from contextlib import ExitStack
 
     from veilmeter.anonymizers.xvector_pool.training import CARD, MODEL, TrainingSettings, train, write_card
-    from veilmeter.cli.shared_options import read_given, remarks_on_reading
+    from veilmeter.cli.shared_options import exit_if_left_out, read_given, remarks_on_reading
     from veilmeter.cli.terminal import Progress, show_progress
     from veilmeter.core.engine import open_engine
     from veilmeter.core.text import clean
@@ -85,8 +85,10 @@ def command(given: Given) -> None:
         engine.close()
     write_card(model, options.out / CARD)
     print(clean(f"{options.out / MODEL}: {model.card['parameters']:,} parameters, loss {model.card['loss']}"))
-    if left_out := model.card.get("utterances_left_out"):
+    left_out = model.card.get("utterances_left_out", 0)
+    if left_out:
         print(clean(f"{count(left_out, 'recording')} left out; list with: veilmeter check {options.corpus}"))
     for remark in remarks_on_reading(given, options, recordings):
         print(f"! {sentence(remark)}")
     print(clean(f"use it with: veilmeter anonymize CORPUS OUT --system xvector-pool --model {options.out / MODEL}"))
+    exit_if_left_out(left_out)

@@ -69,10 +69,11 @@ def command(given: Given) -> None:
     from veilmeter.anonymizers.manifest import real_time_factor
     from veilmeter.assessment.speech import read_sources
     from veilmeter.assessment.utility import UtilitySettings, measure_utility
-    from veilmeter.cli.output import Page, emit, output_form
-    from veilmeter.cli.shared_options import remarks_on_reading
+    from veilmeter.cli.output import Form, Page, emit, output_form
+    from veilmeter.cli.shared_options import exit_if_left_out, remarks_on_reading
     from veilmeter.cli.terminal import show_progress, stages
     from veilmeter.core.engine import open_engine
+    from veilmeter.core.text import clean
     from veilmeter.data.corpus import SIDES
 
     options = given.build(UtilityOptions)
@@ -98,7 +99,7 @@ def command(given: Given) -> None:
     }
     emit(
         Page(
-            f"Utility of {after.root.name}",
+            f"Utility of {options.anonymized}",
             {name: measured.estimates[name] for name in measured.estimates.names},
             inputs=inputs,
             warnings=[
@@ -111,6 +112,10 @@ def command(given: Given) -> None:
         ),
         form,
     )
+    left_out = [finding for finding in measured.findings if finding.code == "recordings_not_heard"]
+    if left_out and form is Form.TABLE:
+        print(clean(f"\nlist of what was left out: veilmeter check {options.original} {options.anonymized}"))
+    exit_if_left_out(left_out)
 
 
 def _without_effect(given: Given, utility: Part) -> list[Finding]:

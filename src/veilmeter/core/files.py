@@ -139,8 +139,15 @@ def read_input_json(path: str | Path, *, most: int = LARGEST_INPUT) -> Any:
         raise InputError(f"the file holds too many values: {count:,}, and at most {MOST_VALUES:,} are read", path=path)
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:  # also integers of thousands of digits, and nesting without end
-        raise InputError(f"invalid JSON: {error}", path=path) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"invalid JSON: {syntax_problem(error)}", path=path) from None
+
+
+def syntax_problem(error: ValueError | RecursionError) -> str:
+    """Why a text can't be parsed, without the advice that Python gives to programmers."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return "a number has thousands of digits" if "set_int_max_str_digits" in str(error) else str(error)
 
 
 def real_path(path: str | Path) -> Path:

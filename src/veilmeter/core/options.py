@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from veilmeter.core.errors import InputError
-from veilmeter.core.files import read_input_text
+from veilmeter.core.files import read_input_text, syntax_problem
 from veilmeter.core.findings import Finding, Reference, warning
 
 Role = Literal["source", "protocol", "computation", "output"]
@@ -378,8 +378,8 @@ def read_options(path: str | Path, *kinds: type) -> dict[str, Any]:
     text = read_input_text(path, most=LARGEST_FILE)
     try:
         values = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also an integer of thousands of digits
-        raise InputError(f"invalid TOML: {error}", path=path) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"invalid TOML: {syntax_problem(error)}", path=path) from None
     return _read_table(values, all_options(kinds), file, "")
 
 

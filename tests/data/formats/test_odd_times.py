@@ -29,6 +29,8 @@ def test_in_a_table(folder: Path, column: str, value: str) -> None:
     corpus = read_corpus(folder / "list.csv")
     assert [utterance.speaker for utterance in corpus] == ["s"]
     assert [problem.line for problem in corpus.problems] == [3]
+    if value == "-5":
+        assert corpus.problems[0].what == f"the {column} '-5' is negative"
 
 
 @pytest.mark.parametrize("value", ODD)

@@ -201,7 +201,7 @@ def _seconds(text: str, what: str) -> float | None:
         return None
     value = parse_seconds(text, what)
     if value < 0 and what != "end":
-        raise ValueError(f"the {what} {text[:40]!r} is before the recording begins")
+        raise ValueError(f"the {what} {text[:40]!r} is negative")
     return value
 
 

@@ -256,16 +256,26 @@ def _load_safely(path: Path) -> Any:
         raise InputError(f"not a tensor that can be loaded safely: {first}", path=path) from None
 
 
-def _table(loaded: Any, path: Path, dimensions: int = 2) -> NDArray[np.float32]:
+def _table(loaded: Any, path: Path) -> NDArray[np.float32]:
+    return _to_numpy(_plain_tensor(loaded, path, 2))
+
+
+def _plain_tensor(loaded: Any, path: Path, dimensions: int) -> Any:
+    """A tensor of so many dimensions, without those of length 1 where it is a vector, that the file can hold."""
     import torch
 
     is_plain = isinstance(loaded, torch.Tensor) and loaded.layout == torch.strided and not loaded.is_quantized
     is_plain = is_plain and loaded.device.type == "cpu"  # a "meta" tensor has a shape and no numbers
-    if not is_plain or loaded.ndim != dimensions or not loaded.is_floating_point():
-        raise InputError("not a table of vectors", path=path)
-    if loaded.numel() * loaded.element_size() > path.stat().st_size:  # strides of 0 make any size from one number
+    tensor = loaded.squeeze() if is_plain and dimensions == 1 else loaded
+    if not is_plain or tensor.ndim != dimensions or not tensor.is_floating_point():
+        raise InputError("not a table of vectors" if dimensions == 2 else "not a vector for each id", path=path)
+    if tensor.numel() * tensor.element_size() > path.stat().st_size:  # strides of 0 make any size from one number
         raise InputError("it claims more vectors than the file holds", path=path)
-    return np.asarray(loaded.detach().to(torch.float32).numpy(), np.float32)
+    return tensor
+
+
+def _to_numpy(tensor: Any) -> NDArray[np.float32]:
+    return np.asarray(tensor.detach().float().numpy(), np.float32)
 
 
 def read_torch(path: Path) -> RawVectors:
@@ -287,12 +297,10 @@ def read_torch(path: Path) -> RawVectors:
         texts = {key: list(map(str, words)) for key, words in named.items()}
         raw = RawVectors(path, texts["ids"], table, texts.get("speakers"))
         return raw if raw.speakers is not None else with_meta(raw, path.parent)
-    vectors = [
-        _table(tensor.squeeze() if hasattr(tensor, "squeeze") else tensor, path, 1) for tensor in loaded.values()
-    ]
-    if sum(vector.nbytes for vector in vectors) > max(_LEAST_CLAIM, 2 * path.stat().st_size):
+    vectors = [_plain_tensor(tensor, path, 1) for tensor in loaded.values()]
+    if sum(4 * vector.numel() for vector in vectors) > max(_LEAST_CLAIM, 2 * path.stat().st_size):
         raise InputError("it claims more vectors than the file holds", path=path)
-    return with_meta(RawVectors(path, list(loaded), vectors), path.parent)
+    return with_meta(RawVectors(path, list(loaded), list(map(_to_numpy, vectors))), path.parent)
 
 
 def _refuse_pickle(path: Path) -> RawVectors:
