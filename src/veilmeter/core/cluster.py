@@ -8,13 +8,14 @@ import math
 import os
 import queue
 import socket
+import ssl
 import sys
 import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from functools import cache
 from ipaddress import ip_address
@@ -37,7 +38,9 @@ _TELL_SECONDS = 5.0  # without a worker, until the user is told
 _MUTE_SECONDS = 20.0  # without a sign of life of any worker, until the user is told: a busy one may miss a few
 _FETCH_SECONDS = 10.0  # for a result to arrive, before the workers are looked at
 _SILENT_SECONDS = 90.0  # without a sign of life, until a worker is dropped the first time
-_LOGGERS = ("distributed", "tornado", "asyncio")  # of Dask, in this process and in its workers
+# Of Dask, in this process and in its workers: each has a level of its own.
+_LOGGERS = ("distributed", "distributed.client", "distributed.gc", "tornado", "tornado.application", "asyncio")
+_KEYS_HELP = "set them as docs/how-to/cluster.md shows"
 _MOST_FRAMES = 1000  # of Dask's greeting
 _GLIBC = ((-3, 1 << 25), (-1, 1 << 26))  # M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, where they end up by themselves
 # How often Dask looks at itself: four workers that do nothing take a seventh of a core as it comes, a thirtieth so, and
@@ -136,9 +139,9 @@ class Cluster:
         need("cryptography")
         self._scratch = tempfile.TemporaryDirectory(prefix="veilmeter-dask-", ignore_cleanup_errors=True)
         here = "127.0.0.1:0"  # with None the servers of figures would listen to everybody
-        environment = {f"distributed.nanny.pre-spawn-environ.DASK_LOGGING__{n.upper()}": "critical" for n in _LOGGERS}
+        loggers = {"distributed.nanny.pre-spawn-environ.DASK_LOGGING": str(dict.fromkeys(_LOGGERS, "critical"))}
         start_resource_tracker()
-        with dask.config.set(SELDOM | environment | {"temporary-directory": self._scratch.name}), signals_held_back():
+        with dask.config.set(SELDOM | loggers | {"temporary-directory": self._scratch.name}), signals_held_back():
             return LocalCluster(
                 n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=here,
                 worker_dashboard_address=here, security=True, local_directory=self._scratch.name,
@@ -149,11 +152,28 @@ class Cluster:
         self._client = client
         self._cores: dict[str, tuple[int, ...]] = {}
         self._at_once, self._preferred, self._looked = 1, list[str](), -math.inf
-        self._last_worker, self._patience, self._told = time.monotonic(), _SILENT_SECONDS, False
+        self._last_worker, self._patience, self._told = time.monotonic(), _SILENT_SECONDS, ""
 
     @property
     def workers(self) -> int:
-        return max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
+        with _explain_cluster():
+            return max(1, len(self._ask(self._client.scheduler_info, n_workers=-1)["workers"]))
+
+    def _ask(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Call a function that waits for the scheduler; the user is told if that takes long."""
+        answer = _start(function, *arguments, **options)
+        try:
+            if not wait([answer], _TELL_SECONDS).done:
+                self._tell("'s scheduler does not answer; waiting for it")
+            return answer.result()
+        except OSError:
+            raise _no_scheduler() from None
+
+    def _tell(self, trouble: str) -> None:
+        """Tell the user once what is wrong with the cluster, until it is well again."""
+        if trouble not in ("", self._told):
+            print(f"the cluster{trouble} (Ctrl-C to stop; what was done is kept)", file=sys.stderr, flush=True)
+        self._told = trouble
 
     def _look(self) -> None:
         """How many tasks are handed out at a time, and to whom: a few for each worker. Where workers share cores, as
@@ -162,7 +182,7 @@ class Cluster:
         share cores, so that neither its resources nor its adaptive scaling can express it."""
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        workers = self._ask(self._client.scheduler_info, n_workers=-1)["workers"]
         new = [address for address in workers if address not in self._cores]
         if new and hasattr(os, "sched_getaffinity"):
             self._cores |= dict.fromkeys(new, ())  # of one that does not answer nothing is known
@@ -187,23 +207,19 @@ class Cluster:
         again and again over the same work."""
         if self._client.status not in ("running", "connecting"):
             raise _no_scheduler()
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        workers = self._ask(self._client.scheduler_info, n_workers=-1)["workers"]
         now = time.monotonic()
         latest = max((about["last_seen"] for about in workers.values()), default=0.0)  # by the scheduler's clock
         if not workers:
-            trouble = "has no worker left" if now - self._last_worker > _TELL_SECONDS else ""
+            self._tell(" has no worker left; waiting for one" if now - self._last_worker > _TELL_SECONDS else "")
         else:
             self._last_worker = now
-            silence = self._client.run_on_scheduler(time.time) - latest
-            trouble = "has no worker that answers" if silence > _MUTE_SECONDS else ""
-        if trouble and not self._told:
-            print(f"the cluster {trouble}; waiting for one (Ctrl-C to stop; what was done is kept)",
-                  file=sys.stderr, flush=True)  # fmt: skip
-        self._told = bool(trouble)
+            silence = self._ask(self._client.run_on_scheduler, time.time) - latest
+            self._tell(" has no worker that answers; waiting for one" if silence > _MUTE_SECONDS else "")
         for address, about in workers.items():
             if latest - about["last_seen"] > self._patience:
                 print(f"the worker {address} is silent; its work is given to others", file=sys.stderr, flush=True)
-                self._client.run_on_scheduler(_drop_worker, address)
+                self._ask(self._client.run_on_scheduler, _drop_worker, address)
                 self._patience *= 2
 
     def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
@@ -274,18 +290,45 @@ def check_address(address: str) -> None:
         scheme, host, port = "", None, None
     if host is None or port is None or scheme not in ("tcp", "tls"):
         raise InputError(f"not a cluster: {address[:200]!r}", fix=CLUSTER_HELP)
+    keys = _read_keys() if scheme == "tls" else None
     try:
         with socket.create_connection((host, port), timeout=_ANSWER_SECONDS) as connection:
-            # A scheduler greets whoever comes, with a small number of frames. With TLS the guest speaks first.
-            greeting = connection.recv(8, socket.MSG_WAITALL) if scheme == "tcp" else bytes([1] + 7 * [0])
             is_here = ip_address(connection.getpeername()[0]).is_loopback
+            greeting = _receive_greeting(connection, keys)
     except (OSError, UnicodeError) as error:
-        why = "it is silent" if isinstance(error, TimeoutError) else getattr(error, "strerror", None) or str(error)
+        why = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, TimeoutError):
+            why = "it is silent"
+        elif isinstance(error, ssl.SSLError):
+            why = f"it uses no TLS, or other keys ({error.reason or why})"
         raise VeilmeterError(f"no Dask scheduler answers at {address}: {why}") from None
     if len(greeting) < 8 or not 0 < int.from_bytes(greeting, "little") < _MOST_FRAMES:
         raise VeilmeterError(f"no Dask scheduler answers at {address}: something else does")
     if scheme == "tcp" and not is_here:
         _ask_about(address)
+
+
+def _read_keys() -> ssl.SSLContext:
+    from distributed.security import Security
+
+    try:
+        keys: ssl.SSLContext | None = Security().get_connection_args("client")["ssl_context"]
+    except (OSError, ValueError, TypeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"the TLS keys of Dask's configuration can't be used: {why}", fix=_KEYS_HELP) from None
+    if keys is None:
+        raise InputError("tls:// needs keys, and Dask's configuration names none", fix=_KEYS_HELP)
+    return keys
+
+
+def _receive_greeting(connection: socket.socket, keys: ssl.SSLContext | None) -> bytes:
+    """A scheduler greets anyone who comes, at once, with a small number of frames. What waits for a request instead, such
+    as a web server, gets one that it refuses; a scheduler waits for more than these bytes."""
+    if keys is None:
+        connection.sendall(b"?\r\n\r\n")
+        return connection.recv(8)
+    with keys.wrap_socket(connection) as encrypted:
+        return encrypted.recv(8)
 
 
 def _ask_about(address: str) -> None:
@@ -298,6 +341,11 @@ def _ask_about(address: str) -> None:
 
 def _within(seconds: float, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """The function's result; a TimeoutError if it takes longer than so many seconds."""
+    return _start(function, *arguments, **options).result(seconds)
+
+
+def _start(function: Callable[..., Any], *arguments: Any, **options: Any) -> Future[Any]:
+    """The function's result, which a thread works on."""
     outcome: Future[Any] = Future()
 
     def call() -> None:
@@ -307,7 +355,7 @@ def _within(seconds: float, function: Callable[..., Any], *arguments: Any, **opt
             outcome.set_exception(error)
 
     threading.Thread(target=call, daemon=True).start()
-    return outcome.result(seconds)
+    return outcome
 
 
 async def _drop_worker(address: str, dask_scheduler: Any = None) -> None:
