@@ -322,8 +322,8 @@ def _read_keys() -> ssl.SSLContext:
 
 
 def _receive_greeting(connection: socket.socket, keys: ssl.SSLContext | None) -> bytes:
-    """A scheduler greets anyone who comes, at once, with a small number of frames. What waits for a request instead, such
-    as a web server, gets one that it refuses; a scheduler waits for more than these bytes."""
+    """A scheduler greets anyone who comes, at once, with a small number of frames. What waits for a request instead,
+    such as a web server, gets one that it refuses; a scheduler waits for more than these bytes."""
     if keys is None:
         connection.sendall(b"?\r\n\r\n")
         return connection.recv(8)
