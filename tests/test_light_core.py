@@ -139,3 +139,9 @@ def test_the_extra_called_all_has_all_of_them() -> None:
 def test_the_core_has_only_what_it_needs() -> None:
     core = {re.split(r"[>=]", line)[0] for line in PROJECT["dependencies"]}
     assert core == {"numpy", "scipy", "threadpoolctl", "typer", "rich", "pyarrow"}
+
+
+def test_importing_the_package_loads_nothing_else(tmp_path: Path) -> None:
+    """The command imports it before it can tell Ctrl-C not to print a traceback."""
+    done = run("before = {*sys.modules}\nimport veilmeter\nprint(*sorted({*sys.modules} - before))", folder=tmp_path)
+    assert done.stdout.split() == ["__future__", "veilmeter", "veilmeter._version"]

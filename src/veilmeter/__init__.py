@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import os as _os
 import sys as _sys
-import typing as _typing
 
 from veilmeter._version import __version__
-from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.estimate import Estimate, Estimates
 
-if _typing.TYPE_CHECKING:
+TYPE_CHECKING = False  # without `typing`, which takes longer to import than all the rest here
+if TYPE_CHECKING:
+    from typing import Any
+
     from veilmeter import metrics
     from veilmeter.anonymizers.anonymize_corpus import anonymize_corpus
     from veilmeter.assessment.signature import assess
     from veilmeter.assessment.utility import measure_utility
     from veilmeter.attacks import inversion
     from veilmeter.attacks.attacker import ScoringAttacker
+    from veilmeter.core.errors import InputError, VeilmeterError
+    from veilmeter.core.estimate import Estimate, Estimates
     from veilmeter.data.corpus import Corpus, Utterance, read_corpus
     from veilmeter.data.embeddings import Embeddings
     from veilmeter.data.formats.vectors import read_embeddings, write_embeddings
@@ -130,7 +132,10 @@ _HOMES = {
     "Comparison": "results.compare",
     "Corpus": "data.corpus",
     "Embeddings": "data.embeddings",
+    "Estimate": "core.estimate",
+    "Estimates": "core.estimate",
     "Gate": "results.gate",
+    "InputError": "core.errors",
     "Limit": "results.limits",
     "Linkability": "metrics.legal.linkability",
     "Measure": "metrics.measure",
@@ -142,6 +147,7 @@ _HOMES = {
     "SystemTable": "results.system_table",
     "Typesetting": "report.figures.typesetting",
     "Utterance": "data.corpus",
+    "VeilmeterError": "core.errors",
     "anonymize_corpus": "anonymizers.anonymize_corpus",
     "assess": "assessment.signature",
     "cllr": "metrics.scores.cllr",
@@ -178,7 +184,7 @@ _HOMES = {
 _MODULES = {"calibration": "metrics.calibration", "inversion": "attacks.inversion", "metrics": "metrics"}
 
 
-def __getattr__(name: str) -> _typing.Any:
+def __getattr__(name: str) -> Any:
     if name not in _HOMES and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

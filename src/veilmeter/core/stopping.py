@@ -32,7 +32,7 @@ _UNSAFE = ("ExtensionFileLoader.create_module", "ExtensionFileLoader.exec_module
 
 
 class _Stop:
-    """What the signals of this process do, and whether they did it."""
+    """The handler of this process's signals, and whether one has come."""
 
     def __init__(self, kind: type[BaseException], arguments: tuple[Any, ...]) -> None:
         self._kind, self._arguments = kind, arguments
