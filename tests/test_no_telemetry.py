@@ -27,7 +27,7 @@ from tests.speech.test_weights import CONTENT, MADE, make_tarball, make_wheel
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import write_embeddings
 from veilmeter.speech.audio import write_audio
-from veilmeter.speech.weights import CAMPPLUS, MOONSHINE_DECODER, fetch
+from veilmeter.speech.weights import CAMPPLUS, MOONSHINE_DECODER, MOONSHINE_ENCODER, MOONSHINE_TOKENS, fetch
 
 pytestmark = pytest.mark.skipif(find_spec("onnxruntime") is None, reason="needs onnxruntime")
 
@@ -136,6 +136,7 @@ COMMANDS = {
     "assess": "assess --original o.h5 --anonymized a.h5 --out run --attackers ignorant --quiet",
     "transcribe": "transcribe speech texts --jobs 1",
 }
+WEIGHTS = {"embed": (CAMPPLUS,), "transcribe": (MOONSHINE_ENCODER, MOONSHINE_DECODER, MOONSHINE_TOKENS)}
 
 
 @pytest.mark.slow
@@ -151,8 +152,8 @@ def test_a_command_that_works_offline_reaches_nobody(what: str, tmp_path: Path) 
     ids, people = [f"u{n}" for n in range(40)], [f"s{n // 4}" for n in range(40)]
     for name in ("o", "a"):
         write_embeddings(Embeddings(rng.standard_normal((40, 8)), ids, people), tmp_path / f"{name}.h5")
-    if what in ("embed", "transcribe"):
-        fetched(lambda: fetch(CAMPPLUS if what == "embed" else MOONSHINE_DECODER))
+    for weights in WEIGHTS.get(what, ()):
+        fetched(partial(fetch, weights))
     assert traced(tmp_path, *COMMANDS[what].split(), "--offline") == []
 
 
