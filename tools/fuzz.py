@@ -239,6 +239,7 @@ def main() -> int:
     options.add_argument("--guided", type=int, default=0, metavar="SECONDS", help="for each reader, with atheris")
     options.add_argument("--counts", type=Path, help="a file to add the counts to")
     options.add_argument("--only", default="", help="odd inputs of commands: those whose name matches this pattern")
+    options.add_argument("--combinations", type=int, default=200, help="special files at options, drawn by the seed")
     options.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     options.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     options.add_argument("readers", nargs="*", help="how their names begin, or commands; all by default")
@@ -272,7 +273,7 @@ def fuzz_all(given: argparse.Namespace) -> int:
         print(f"{name:26} {count:9,} inputs, {time.monotonic() - start:6.1f} s, at most {megabytes} MB", flush=True)
     print(f"{total:,} inputs in all", flush=True)
     if not given.readers or "commands" in given.readers:
-        good &= odd_inputs.run(given.only)
+        good &= odd_inputs.run(given.only, combinations=given.combinations, seed=given.seed)
     return 0 if good else 1
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from veilmeter.core import files
-from veilmeter.core.errors import InputError
+from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import read_input_json, write_text
 
 
@@ -24,6 +24,13 @@ def test_a_pipe_is_written_to_and_never_replaced(tmp_path: Path) -> None:
         os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_pipe_that_nobody_reads_is_refused(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(VeilmeterError, match="no program reads this pipe"):
+        write_text(pipe, "for nobody")
 
 
 def test_a_link_to_standard_output_stays_one(capfd: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ processor's time or `MEGABYTES` of memory, or a command that waits without worki
 from __future__ import annotations
 
 import os
+import random
 import re
 import shutil
 import signal
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tools.fuzzing import odd_code, odd_features
+from tools.fuzzing import odd_code, odd_features, odd_options
 
 SECONDS = 60  # of the processor
 PATIENCE = 15  # looks, one per second, at a command that does nothing
@@ -302,6 +303,7 @@ def make_base(folder: Path) -> None:
     (folder / "own.py").write_text(
         "def embed(samples):\n    return samples[:8]\ndef hear(samples):\n    return 'words'\n"
     )
+    (folder / "run.toml").write_text('original = "o.npz"\nanonymized = "a.npz"\nresamples = 10\njobs = 1\n')
     odd_features.make_features(folder)
     assess = "assess --original o.npz --anonymized a.npz --out run --speakers 4 --jobs 1"
     maps = "invert --clear-train o.npz --anonymized-train a.npz --clear-trials o.npz --anonymized-trials a.npz"
@@ -403,14 +405,19 @@ def all_cases() -> dict[str, tuple[Callable[[Path], object], str]]:
     return cases | values() | odd_code.cases() | odd_features.cases({kind: SPECIAL[kind] for kind in _HARDEST})
 
 
-def run(wanted: str = "", verbose: bool = False) -> bool:
-    """Try all cases whose name matches; whether there was no finding."""
+def run(wanted: str = "", verbose: bool = False, *, combinations: int = 200, seed: int = 0) -> bool:
+    """Try all cases whose name matches, and so many of the special files at the options of commands, drawn by the seed;
+    whether there was no finding."""
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="veilmeter-odd-") as place:
         base = Path(place, "base")
         base.mkdir()
         make_base(base)
         chosen = {name: case for name, case in all_cases().items() if re.search(wanted, name)}
+        special = odd_options.cases(SPECIAL)
+        names = [name for name in special if re.search(wanted, name)]
+        drawn = random.Random(seed).sample(names, min(combinations, len(names)))
+        chosen |= {name: special[name] for name in drawn}
         with ThreadPoolExecutor(2) as threads:
             results = threads.map(lambda case: _try(base, *case), chosen.values())
             for (name, (_, command)), (code, output) in zip(chosen.items(), results, strict=True):

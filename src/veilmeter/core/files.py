@@ -194,7 +194,8 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     target = Path(path)
     if _is_stream(target):
         try:
-            yield target
+            with _with_reader(target):
+                yield target
         except OSError as error:
             raise as_veilmeter_error(error, target) from None
         return
@@ -228,6 +229,25 @@ def _is_stream(path: Path) -> bool:
     except OSError:
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@contextmanager
+def _with_reader(stream: Path) -> Iterator[None]:
+    """Holds a pipe open, so that who reads it waits for what is written; where nobody does, writing would wait."""
+    if not stream.is_fifo():
+        yield
+        return
+    try:
+        handle = os.open(stream, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        what = "no program reads this pipe"
+        raise VeilmeterError(what, path=stream, fix="start the program that reads it first, or name a file") from None
+    try:
+        yield
+    finally:
+        os.close(handle)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from veilmeter.core.errors import InputError
+from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import sha256
 
 MARK = "VEILMETER_WORK"
@@ -315,12 +315,15 @@ def _fill(argument: str, values: Mapping[str, Any], ids: Collection[str]) -> str
     return _FIELD.sub(lambda match: str(values[match[1]]), argument)
 
 
-def run_confined(function: str, path: Path, arguments: Sequence[str], what: str) -> dict[str, Any]:
+def run_confined(
+    function: str, path: Path, arguments: Sequence[str], what: str, *, beside: Sequence[Path] = ()
+) -> dict[str, Any]:
     """What `module:function` returns when it is called with the path and the arguments: facts that JSON can hold.
 
-    `what` is what the file should be, for the error: the function failed, died, or took too much time or memory.
+    `what` is what the file should be, for the error: the function failed, died, or took too much time or memory. The
+    limits follow from the sizes of the file and of those `beside` it that it needs.
     """
-    size = path.stat().st_size if path.is_file() else sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
+    size = sum(map(_size, (*(file for file in (path, *path.rglob("*")) if file.is_file()), *beside)))
     limits = (CONFINED_SECONDS + size // BYTES_PER_SECOND, CONFINED_MEMORY + 4 * min(size, 8 << 30))
     with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
         answer = Path(folder, "answer.json")
@@ -334,11 +337,13 @@ def run_confined(function: str, path: Path, arguments: Sequence[str], what: str)
         if not answer.is_file():
             how = f"signal {-done.returncode}" if done.returncode < 0 else f"code {done.returncode}"
             if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-                how = f"it took more than {limits[0]} s, or too much memory"
+                raise InputError(f"this {what} takes more than {limits[0]} s to read, or too much memory", path=path)
             raise InputError(f"corrupt {what}: its library failed ({how})", path=path)
         facts: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
     if "error" in facts:
         raise InputError(f"corrupt {what}: {facts['error']}", path=path)
+    if "refused" in facts:
+        raise InputError(facts["refused"], path=path, fix=facts["fix"])
     return facts
 
 
@@ -354,6 +359,8 @@ def child(arguments: Sequence[str]) -> None:
         facts = called(*rest)
     except MemoryError:
         facts = {"error": "it asks for more memory than a file of its size may"}
+    except VeilmeterError as error:
+        facts = {"refused": error.what, "fix": error.fix}
     except _BROKEN as error:
         facts = {"error": str(error) or type(error).__name__}
     Path(answer).write_text(json.dumps(facts), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ IR_VERSION = 8
 EPSILON = 1e-5  # of torch's normalizations
 MICROSOFT = "com.microsoft"  # operators that ONNX Runtime adds
 BLOCK = 32  # numbers that share a scale
+QUIET = 4  # ONNX Runtime prints fatal errors only: we say what an exception says
 
 Array = NDArray[np.float32]
 
@@ -193,7 +195,7 @@ def session_options() -> Any:
     options = import_runtime().SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    options.log_severity_level = QUIET
     return options
 
 
@@ -224,5 +226,6 @@ def cut_behind(graph: Any, output: str) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """What ONNX Runtime said, without the pages that follow."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    """What ONNX Runtime said, without the nodes and places in its source before it and the pages that follow."""
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0].rpartition("Status Message: ")[2]
+    return re.sub(r"^/\S+:\d+ .*?\) ", "", first)[:300]

@@ -196,27 +196,56 @@ def test_what_is_no_model_is_an_error(tmp_path: Path, data: bytes) -> None:
         load_onnx(tmp_path / "m.onnx")
 
 
-def test_a_model_that_loops_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    onnx = pytest.importorskip("onnx")
-    helper, kinds = onnx.helper, onnx.TensorProto
+def hostile_model(path: Path, kind: str) -> Path:
+    """One that loops, always or for longer sound, fills the memory, or multiplies constants when it is loaded."""
+    helper, kinds, node = onnx.helper, onnx.TensorProto, onnx.helper.make_node
+    grown = node("Concat", ["v", "v"], ["v_out"], axis=0) if kind == "grows" else node("Sin", ["v"], ["v_out"])
+    values = [helper.make_tensor_value_info(name, kinds.FLOAT, None) for name in ("v", "v_out")]
+    flags = [helper.make_tensor_value_info(name, kinds.BOOL, []) for name in ("go_on", "go_on_out")]
+    count = helper.make_tensor_value_info("i", kinds.INT64, [])
     body = helper.make_graph(
-        [helper.make_node("Identity", ["go_on"], ["go_on_out"]), helper.make_node("Sin", ["v"], ["v_out"])], "body",
-        [helper.make_tensor_value_info("i", kinds.INT64, []), helper.make_tensor_value_info("go_on", kinds.BOOL, []),
-         helper.make_tensor_value_info("v", kinds.FLOAT, None)],
-        [helper.make_tensor_value_info("go_on_out", kinds.BOOL, []),
-         helper.make_tensor_value_info("v_out", kinds.FLOAT, None)],
-    )  # fmt: skip
+        [node("Identity", ["go_on"], ["go_on_out"]), grown], "body", [count, flags[0], values[0]], [flags[1], values[1]]
+    )
+    if kind == "folds":
+        nodes = [node("ConstantOfShape", ["size"], ["p0"]),
+                 *(node("MatMul", [f"p{n}", "p0"], [f"p{n + 1}"]) for n in range(2000)),
+                 node("ReduceMean", ["p2000"], ["p"], keepdims=0)]  # fmt: skip
+    else:
+        nodes = [node("Shape", ["features"], ["shape"]), node("Gather", ["shape", "one"], ["frames"]),
+                 node("Greater", ["frames", "most"], ["is_long"]),
+                 node("ReduceMean", ["features"], ["mean"], axes=[1], keepdims=0),
+                 node("Loop", ["", "is_long", "mean"], ["looped"], body=body),
+                 node("ReduceMean", ["looped"], ["p"], keepdims=0)]  # fmt: skip
+    nodes += [
+        node("ReduceMean", ["features"], ["means"], axes=[1], keepdims=0),
+        node("Add", ["means", "p"], ["vector"]),
+    ]
+    constants = [("size", [2], [1500, 1500]), ("one", [], [1]), ("most", [], [150 if kind == "loops later" else 0])]
     graph = helper.make_graph(
-        [helper.make_node("Loop", ["", "true", "features"], ["vector"], body=body)], "endless",
-        [helper.make_tensor_value_info("features", kinds.FLOAT, [1, "frames", 80])],
+        nodes, "hostile", [helper.make_tensor_value_info("features", kinds.FLOAT, [1, "frames", 80])],
         [helper.make_tensor_value_info("vector", kinds.FLOAT, None)],
-        [helper.make_tensor("true", kinds.BOOL, [], [True])],
+        [helper.make_tensor(name, kinds.INT64, shape, numbers) for name, shape, numbers in constants],
     )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    onnx.save(model, tmp_path / "endless.onnx")
-    monkeypatch.setattr("veilmeter.speech.extractors.onnx.FIRST_SECONDS", 0.5)
-    with pytest.raises(InputError, match=r"more than 0.5 s for one second"):
-        load_onnx(tmp_path / "endless.onnx")
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("loops", "more than 1 s"), ("folds", "more than 1 s"), ("grows", "Failed to allocate memory")]
+)
+def test_a_hostile_model_is_stopped(kind: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veilmeter.core.processes.CONFINED_SECONDS", 10 if kind == "grows" else 1)
+    with pytest.raises(InputError, match=said) as caught:
+        load_onnx(hostile_model(tmp_path / "hostile.onnx", kind))
+    assert "onnxruntime" not in str(caught.value).lower()
+
+
+def test_a_model_that_loops_later_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    extractor = load_onnx(hostile_model(tmp_path / "later.onnx", "loops later"))
+    monkeypatch.setattr("veilmeter.speech.extractors.onnx.SECONDS_PER_SECOND", 0.2)
+    noise = np.random.default_rng(0).standard_normal(32_000).astype(np.float32)
+    with pytest.raises(InputError, match=r"more than 0.2 s for one second"):
+        extractor.embed(noise)
 
 
 def test_a_model_without_end_is_not_hashed(tmp_path: Path) -> None:

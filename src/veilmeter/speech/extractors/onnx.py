@@ -8,6 +8,8 @@ kaldi-native-fbank).
 from __future__ import annotations
 
 import hashlib
+import math
+import multiprocessing
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,11 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilmeter.core.devices import BATCH
+from veilmeter.core.devices import BATCH, choose_device
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra, need
 from veilmeter.core.files import check_input, real_path, sha256, write_bytes, write_text
+from veilmeter.core.processes import run_confined
 from veilmeter.speech.extractors.base import Extractor, as_vector
-from veilmeter.speech.onnx_session import GraphBuilder, device_of, first_line, import_runtime, open_session
+from veilmeter.speech.onnx_session import QUIET, GraphBuilder, device_of, first_line, import_runtime, open_session
 
 RATE = 16000
 MEL_BINS = 80
@@ -238,7 +241,7 @@ def _mean_and_deviation(graph: GraphBuilder, x: str, frames: str) -> str:
 
 # Part of the cached graph's name and of the extractor's version: raise it when the graph changes.
 GRAPH = 1
-FIRST_SECONDS = 30  # that a model may take for its first call; ours take a hundredth
+SECONDS_PER_SECOND = 30  # that a model may take for one second of sound; ours take a hundredth
 LARGEST_MODEL = 1 << 31  # bytes of an ONNX file, by its own format; weights beside it are further files
 # Keys of a model's own metadata that say how its features are computed; WeSpeaker's values where it says nothing.
 WINDOW, SCALE = "veilmeter.window", "veilmeter.scale"
@@ -261,7 +264,7 @@ class OnnxExtractor:
         except ValueError:
             raise InputError(f"the model's metadata {SCALE} is not a number", path=path) from None
         second = np.random.default_rng(0).standard_normal(16_000).astype(np.float32) * np.float32(0.1)
-        self.dimension = len(self._embed_first(self.features(second)))
+        self.dimension = len(self.embed_features(self.features(second)))
 
     def __repr__(self) -> str:
         return f"OnnxExtractor({self.name}, {self.dimension}-d, {self.version})"
@@ -288,30 +291,26 @@ class OnnxExtractor:
                     vectors[number] = as_vector(vector, self.name)
         return vectors
 
-    def _embed_first(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """One second of noise, within a time limit: an untrusted model may loop."""
+    def embed_features(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        return as_vector(self._run(features), self.name)
+
+    def _run(self, features: NDArray[np.float32]) -> Any:
+        """Within a time limit: an untrusted model may loop, if only for some inputs."""
         options = import_runtime().RunOptions()
-        limit = threading.Timer(FIRST_SECONDS, setattr, (options, "terminate", True))
+        options.log_severity_level = QUIET
+        seconds = SECONDS_PER_SECOND * math.ceil(features.shape[0] * features.shape[1] * SHIFT / RATE)
+        limit = threading.Timer(seconds, setattr, (options, "terminate", True))
         limit.daemon = True
         limit.start()
         try:
-            return self.embed_features(features, options)
-        except VeilmeterError:
-            if not options.terminate:
-                raise
-            what = f"the model takes more than {FIRST_SECONDS} s for one second of sound"
-            raise InputError(what, path=self.path) from None
-        finally:
-            limit.cancel()
-
-    def embed_features(self, features: NDArray[np.float32], options: Any = None) -> NDArray[np.float32]:
-        return as_vector(self._run(features, options), self.name)
-
-    def _run(self, features: NDArray[np.float32], options: Any = None) -> Any:
-        try:
             return self.session.run(None, {self._input: features}, options)[0]
         except Exception as error:  # ONNX Runtime's own types are not public
+            if options.terminate:
+                what = f"the model takes more than {SECONDS_PER_SECOND} s for one second of sound"
+                raise InputError(what, path=self.path) from None
             raise VeilmeterError(f"the model fails: {first_line(error)}", path=self.path) from None
+        finally:
+            limit.cancel()
 
     def _interface(self) -> tuple[str, int]:
         inputs = self.session.get_inputs()
@@ -333,7 +332,17 @@ def load_onnx(path: str | Path) -> OnnxExtractor:
     """`onnx:FILE`; its content, and that of weights beside it, is the version."""
     file = Path(path)
     check_input(file, most=LARGEST_MODEL)
-    return OnnxExtractor(file, name=f"onnx:{file.name}", version=f"onnx-{model_digest(file)[:12]}")
+    version = f"onnx-{model_digest(file)[:12]}"
+    if multiprocessing.parent_process() is None:  # workers get what this process has tried
+        run_confined("veilmeter.speech.extractors.onnx:try_model", file, [], "ONNX model", beside=external_files(file))
+    return OnnxExtractor(file, name=f"onnx:{file.name}", version=version)
+
+
+def try_model(path: str) -> dict[str, Any]:
+    """Load a model and call it once; run in a child process, as a model may loop or fill the memory in either."""
+    choose_device("cpu")  # CUDA reserves more addresses than the limits allow
+    OnnxExtractor(path, name="", version="")
+    return {}
 
 
 def load_campplus(*, offline: bool = False) -> Extractor:
