@@ -7,6 +7,7 @@ time than any file of its size may. Inputs follow from the seed, so that a findi
     python tools/fuzz.py [--inputs 2000] [--seed 0] [--guided SECONDS] [--counts FILE] [READER ...]
 
 Whole commands get special files and values beyond every limit (`tools/fuzzing/odd_inputs`), also as `commands` alone.
+As `stops`, which takes longest and is not part of `make fuzz`, they are stopped by signals and run again.
 With `--guided` atheris, where it is installed, chooses inputs by what they reach. `--counts` adds up several calls.
 """
 
@@ -33,12 +34,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tools.fuzzing import odd_inputs  # noqa: E402
+from tools.fuzzing import odd_inputs, stops  # noqa: E402
 from tools.fuzzing.changes import change  # noqa: E402
 from tools.fuzzing.readers import Reader, readers  # noqa: E402
 
 MEGABYTES = 1024  # that one input may add
 SLOWEST = 20  # seconds for one input
+STOP_COST = 400  # of a stopped command, in inputs of a quick reader
 MOST_FINDINGS = 8  # of one reader, then it is left
 INSTRUMENTED = ("veilmeter.data.formats", "veilmeter.results", "veilmeter.core", "veilmeter.attacks")
 
@@ -238,11 +240,13 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--guided", type=int, default=0, metavar="SECONDS", help="for each reader, with atheris")
     options.add_argument("--counts", type=Path, help="a file to add the counts to")
-    options.add_argument("--only", default="", help="odd inputs of commands: those whose name matches this pattern")
+    options.add_argument("--only", default="", help="odd inputs and stops of commands: those whose name matches this")
     options.add_argument("--combinations", type=int, default=200, help="special files at options, drawn by the seed")
     options.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     options.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    options.add_argument("readers", nargs="*", help="how their names begin, or commands; all by default")
+    options.add_argument(
+        "readers", nargs="*", help="how their names begin, commands, or stops; all but stops by default"
+    )
     given = options.parse_args()
     if given.child:
         if given.guided:
@@ -274,6 +278,8 @@ def fuzz_all(given: argparse.Namespace) -> int:
     print(f"{total:,} inputs in all", flush=True)
     if not given.readers or "commands" in given.readers:
         good &= odd_inputs.run(given.only, combinations=given.combinations, seed=given.seed)
+    if "stops" in given.readers:
+        good &= stops.run(given.only, max(1, given.inputs // STOP_COST), given.seed)
     return 0 if good else 1
 
 

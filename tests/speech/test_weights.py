@@ -52,7 +52,9 @@ def pretend_pip(monkeypatch: pytest.MonkeyPatch, calls: list[list[str]], *, code
         assert "shell" not in options
         calls.append(command)
         if code == 0:
-            make_wheel(Path(command[command.index("--dest") + 1]))
+            folder = Path(command[command.index("--dest") + 1])
+            assert Path(options["env"]["TMPDIR"]) == folder  # which is removed, also when the client is stopped
+            make_wheel(folder)
         return subprocess.CompletedProcess(command, code, "", said)
 
     monkeypatch.setattr(weights.subprocess, "run", run)

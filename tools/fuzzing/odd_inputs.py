@@ -317,7 +317,7 @@ def _start(words: list[str], folder: Path, output: Any, given: str = os.devnull)
     temporary.mkdir(exist_ok=True)
     with open(folder / given, "rb") as standard_input:
         return subprocess.Popen(
-            [sys.executable, "-m", "veilmeter.cli.main", *words], cwd=folder, stdin=standard_input,
+            [sys.executable, "-m", "veilmeter.cli", *words], cwd=folder, stdin=standard_input,
             stdout=output, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
             env={**os.environ, "VEILMETER_CACHE": str(folder.parent / "cache"), "COLUMNS": "100",
                  "TMPDIR": str(temporary)},

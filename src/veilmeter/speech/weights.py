@@ -391,10 +391,12 @@ def _run_client(package: Package, weights: Weights, folder: str) -> None:
             path=cache_folder() / weights.filename,
             fix=f"install Node.js, or {by_hand(weights)}",
         )
+    # Its own temporary files go there too: a client that is stopped leaves them behind.
+    environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)
     try:
         done = subprocess.run(
             [*program, *package.command(folder)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=CLIENT_TIMEOUT, check=False,
+            timeout=CLIENT_TIMEOUT, check=False, env=environment,
         )  # fmt: skip
         output = done.stderr.strip().splitlines()
         failed = done.returncode != 0
