@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from veilmeter.anonymizers.manifest import read_manifest, read_timings
+from veilmeter.assessment.given_scores import ScoreFiles
 from veilmeter.attacks.inversion.attack import load_map
 from veilmeter.cli.main import app
 from veilmeter.cli.terminal import Exit
@@ -23,6 +25,7 @@ from veilmeter.core.errors import InputError, MissingInput, VeilmeterError
 from veilmeter.core.files import open_input, read_input, read_input_json, read_input_text
 from veilmeter.core.options import read_options
 from veilmeter.core.user_code import load_object
+from veilmeter.data.corpus import read_corpus
 from veilmeter.data.formats.json_lines import read_objects
 from veilmeter.data.formats.kaldi import read_map, read_scp
 from veilmeter.data.formats.scores import read_scores
@@ -165,6 +168,36 @@ def test_numbers_without_end_are_refused(tmp_path: Path) -> None:
             parse_figure(figure)
         with pytest.raises(InputError):
             parse_limit(f"{figure}=5", "max")
+
+
+def test_scores_without_end_are_refused_before_they_are_hashed(tmp_path: Path) -> None:
+    (tmp_path / "scores.txt").write_bytes(b"a b 1\n")
+    os.truncate(tmp_path / "scores.txt", 1 << 40)
+    with pytest.raises(InputError, match="binary file"):
+        ScoreFiles((tmp_path / "scores.txt",))
+
+
+def test_a_folder_that_may_not_be_entered_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("anna/1.wav", "bert/1.wav"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_bytes(b"RIFF")
+    scandir, is_file = os.scandir, Path.is_file
+
+    def refuse(path: str | Path) -> None:
+        if "bert" in str(path):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.scandir", lambda path=".": refuse(path) or scandir(path))
+    monkeypatch.setattr("pathlib.Path.is_file", lambda path: refuse(path) or is_file(path))
+    corpus = read_corpus(tmp_path)
+    assert [utterance.speaker for utterance in corpus] == ["anna"]
+    assert [problem.kind for problem in corpus.problems] == ["unreadable-folder"]
+    monkeypatch.setattr("pathlib.Path.is_file", lambda path: refuse("bert") or is_file(path))
+    with pytest.raises(InputError, match="can't be read: Permission denied"):
+        read_corpus(tmp_path / "anna")
+    (tmp_path / "x").mkdir()
+    with pytest.raises(InputError, match="can't be read: Permission denied"):
+        read_embeddings(tmp_path / "x")
 
 
 def test_a_torch_file_that_is_no_plain_table_is_refused(tmp_path: Path) -> None:

@@ -14,11 +14,13 @@ from veilmeter.assessment.tasks import Arrays, TaskResult
 from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimates
 from veilmeter.core.findings import Finding, warning
+from veilmeter.data.formats.columns import pieces
 from veilmeter.data.scores import Scores, encode
 from veilmeter.metrics.legal.one_minus_eer import of_eer
 from veilmeter.results.model import AttackerResult
 
 GIVEN = "scores as given"
+_BEGINNING = 1 << 17  # bytes of a file: more than its longest line may have
 Groups = Mapping[str, Mapping[str, str]]
 
 
@@ -29,6 +31,10 @@ class ScoreFiles:
     files: tuple[Path, ...]
     keys: tuple[Path, ...] = ()
     only_common: bool = False  # trials without a score, and scores without a trial, are left out
+
+    def __post_init__(self) -> None:
+        for file in (*self.files, *self.keys):  # before their content is hashed: a device has no end
+            next(pieces(file, size=_BEGINNING), None)
 
     def read(self) -> Scores:
         """All of them as one set."""

@@ -20,7 +20,7 @@ from veilmeter.attacks.material import DrawLevel
 from veilmeter.attacks.vector_attackers import AdaptedAttacker
 from veilmeter.core.engine import Say
 from veilmeter.core.errors import InputError, Problem, need, refuse
-from veilmeter.core.files import read_input_json, to_json, write_text
+from veilmeter.core.files import check_input, read_input_json, to_json, write_text
 from veilmeter.core.findings import Finding, warning
 from veilmeter.data.corpus import FURTHER, SIDES, CorpusReading, SpeechRole, language_code
 from veilmeter.data.embeddings import Embeddings
@@ -512,8 +512,10 @@ def refuse_missing_files(settings: Settings) -> None:
             named.append((f"attackers.{name}: {option}", files))
     for option, files in named:
         for file in files:
-            if not Path(file).is_file():
-                raise InputError(f"there is no such file ({option})", path=file)
+            try:
+                check_input(file)
+            except InputError as error:
+                raise InputError(f"{error.what} ({option})", path=error.path, fix=error.fix) from None
 
 
 def folders_near(original: Any, settings: Settings) -> list[Path]:

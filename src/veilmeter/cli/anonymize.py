@@ -273,7 +273,7 @@ def _print(done: Anonymized, anonymizer: Anonymizer) -> None:
     if done.removed:
         print(f"{done.removed} outputs of an earlier run have no usable source any more and were removed")
     if done.scaled:
-        print(f"{done.scaled} were beyond full scale and were scaled down; the manifest says by how much")
+        print(f"scaled down, because they were beyond full scale: {done.scaled}; the manifest says by how much")
     print_problems(done.problems, "the manifest")
     if describe := getattr(anonymizer, "describe", None):
         print(clean(f"{anonymizer.name}: {describe()}"))

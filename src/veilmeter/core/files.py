@@ -431,7 +431,8 @@ def as_veilmeter_error(error: OSError, path: str | Path) -> VeilmeterError:
         what = "this link leads nowhere" if os.path.islink(path) else "this is a file, not a folder"
         return VeilmeterError(what, path=path, fix="choose another output folder")
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-        return VeilmeterError("can't write", path=path, fix="choose another output folder or change its permissions")
+        what = "can't write" if error.errno == errno.EROFS else "permission denied"
+        return VeilmeterError(what, path=path, fix="change its permissions, or choose another folder")
     return VeilmeterError(error.strerror or str(error), path=path)
 
 
@@ -456,11 +457,7 @@ class Journal:
             while data:
                 data = data[os.write(self._handle, data) :]
         except OSError as error:
-            raise VeilmeterError(
-                error.strerror or str(error),
-                path=self.path,
-                fix="fix it and run the same command again; what was done is kept",
-            ) from None
+            raise as_veilmeter_error(error, self.path) from None
 
     def close(self, *, remove: bool = False) -> None:
         if self._handle is not None:

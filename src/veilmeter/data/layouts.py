@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
-from veilmeter.core.files import LARGEST_LIST, open_input
+from veilmeter.core.files import LARGEST_LIST, check_input, open_input
 from veilmeter.core.registry import Registry
 from veilmeter.core.text import parse_index
 from veilmeter.data.corpus import MIX, Corpus, Utterance, clean_id
@@ -166,9 +166,19 @@ def _fitting(path: Path) -> list[str]:
     by_evidence: dict[Evidence, list[tuple[str, Layout]]] = {}
     for name, layout in LAYOUTS.items():
         by_evidence.setdefault(layout.evidence, []).append((name, layout))
+    denied: PermissionError | None = None
     for evidence in sorted(by_evidence):
-        if fitting := [name for name, layout in by_evidence[evidence] if layout.recognizes(path)]:
+        fitting = []
+        for name, layout in by_evidence[evidence]:
+            try:
+                if layout.recognizes(path):
+                    fitting.append(name)
+            except PermissionError as error:  # one folder inside, which another layout lists as unreadable
+                denied = error
+        if fitting:
             return fitting
+    if denied is not None:
+        raise denied
     return []
 
 
@@ -208,8 +218,9 @@ def _choose_channel(utterances: Iterable[Utterance], channel: str | None) -> Ite
     return (u if u.channel is not None else replace(u, channel=number, of_several=True) for u in utterances)
 
 
-def _unreadable(error: Exception, path: Path) -> InputError:
-    return InputError(f"the corpus can't be read: {getattr(error, 'strerror', None) or error}", path=path)
+def _unreadable(error: OSError | ValueError, path: Path) -> InputError:
+    where = getattr(error, "filename", None) or path
+    return InputError(f"the corpus can't be read: {getattr(error, 'strerror', None) or error}", path=where)
 
 
 def locate(
@@ -226,20 +237,29 @@ def locate(
         if confined is None and not absolute and not inside(_real(value), [_real(folder)]):
             return "outside-root", "it leads out of its folder; give the folder with --root if you trust it"
         if not os.path.isfile(value):
-            return "missing-audio", "there is no such file"
+            return "missing-audio", _absence(value)
         if confined is not None and not inside(_real(value), confined):
             return "outside-root", "it lies outside the folders given with --root"
         return Path(value)
     outside = False
     for base in (folder, *more):
         path = base / value
-        if path.is_file():
+        if os.path.isfile(path):
             if inside(_real(path), confined or [_real(base)]):
                 return path
             outside = True
     if outside or not inside(_real(folder / value), [_real(base) for base in (folder, *more)]):
         return "outside-root", "it leads out of its folder; give the folder with --root if you trust it"
-    return "missing-audio", "there is no such file"
+    return "missing-audio", _absence(folder / value)
+
+
+def _absence(path: str | Path) -> str:
+    """Why there is no regular file: a folder, a device, a broken link or nothing."""
+    try:
+        check_input(path)
+    except InputError as error:
+        return error.what
+    return "there is no such file"  # it was made just now
 
 
 def _real(path: str | Path) -> str:

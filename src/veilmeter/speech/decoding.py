@@ -463,7 +463,7 @@ class StretchReader:
             if not np.isfinite(peak):
                 raise bad("nan", self.path)
             if peak > _LOUDEST:
-                raise bad("out-of-range", self.path, detail=f"up to {peak:.0f} times")
+                raise bad("out-of-range", self.path, detail=f"up to {peak:.3g} times")
             self.clipped += _flat_at_full_scale(values)
         return np.ascontiguousarray(mean)
 

@@ -133,3 +133,24 @@ def test_segments_that_are_wrong_or_do_not_belong(tmp_path: Path) -> None:
     corpus = read_corpus(tmp_path)
     assert [u.stretch for u in corpus] == [Stretch(), Stretch()]
     assert [p.kind for p in corpus.problems] == ["not-used"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("path,speaker,Speaker\na.wav,s,t\n", "there are two columns"), ("path,speaker\ra.wav,s\r", "carriage return")],
+)
+def test_a_header_that_is_no_clear_one_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text(text, newline="")
+    with pytest.raises(InputError, match=said):
+        read_corpus(tmp_path / "list.csv")
+
+
+def test_what_is_named_and_no_file_is_described(tmp_path: Path) -> None:
+    (tmp_path / "folder.wav").mkdir()
+    (tmp_path / "gone.wav").symlink_to("nowhere.wav")
+    (tmp_path / "a.wav").write_bytes(b"RIFF")
+    named = {"a.wav": "", "folder.wav": "this is a folder, not a file", "gone.wav": "this link leads nowhere",
+             "/dev/zero": "not a regular file", "none.wav": "there is no such file"}  # fmt: skip
+    (tmp_path / "list.csv").write_text("path,speaker\n" + "".join(f"{name},s\n" for name in named))
+    problems = read_corpus(tmp_path / "list.csv").problems
+    assert [problem.what for problem in problems] == [f"{name}: {what}" for name, what in named.items() if what]

@@ -446,13 +446,14 @@ def _of_width(
     good = filled == width
     if not good.all():
         bad = np.flatnonzero(~good)
+        others = f", others have {width}" if good.any() else ""
         findings.add(
             "columns",
             f"{what} in every line",
             path,
             [int(line) for line in lines[bad[: findings.shown]]],
             count=len(bad),
-            details=[f"this one has {int(n)}" for n in filled[bad[: findings.shown]]],
+            details=[f"this one has {int(n)}{others}" for n in filled[bad[: findings.shown]]],
             fix="fix or remove the line" if good.any() else "is this the right file?",
         )
         keep = np.repeat(good, filled)

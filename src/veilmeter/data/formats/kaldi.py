@@ -153,7 +153,8 @@ class Ark:
             size = path.stat().st_size
             self.data = np.memmap(path, np.uint8, "r") if size else np.zeros(0, np.uint8)
         except (OSError, ValueError) as error:
-            raise InputError(f"the file can't be read: {error}", path=path) from None
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"the file can't be read: {why}", path=path) from None
 
     def at(self, offset: int) -> NDArray[np.float32]:
         """The vector whose value begins at this byte."""

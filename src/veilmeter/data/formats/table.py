@@ -126,6 +126,9 @@ def find_columns(
             fix="say which columns they are, as in --columns path=audio_path,speaker=speaker_id",
         )
     used = set(meanings.values())
+    for column in meanings.values():
+        if sum(name.strip().lower() == column.strip().lower() for name in header) > 1:
+            raise InputError(f"there are two columns {column!r}", path=file, line=line, fix="rename or remove one")
     for name, advice in _NOT_UNDERSTOOD.items():
         if name in by_name and by_name[name] not in used:
             raise InputError(f"the column {by_name[name]!r} is not understood", path=file, line=line, fix=advice)
@@ -145,7 +148,7 @@ def read_rows(
     channels: set[int] = set()
     for line, row in rows:
         path, speaker = columns.cell(row, "path"), columns.cell(row, "speaker")
-        if not path or not speaker or "\0" in path:
+        if not path or not speaker:
             reading.problems.append(Problem("bad-line", "a path or a speaker is missing", str(file), line))
             continue
         place = locate(path, file.parent, options.roots, absolute=absolute)
@@ -314,6 +317,9 @@ def _records(file: Path) -> Iterator[tuple[int, list[str]]]:
         try:
             yield number, next(csv.reader([line], delimiter=delimiter, strict=True))
         except (csv.Error, StopIteration) as error:
+            if "\r" in line:
+                what, fix = "the line has a carriage return (CR) inside", "end lines with LF or CRLF"
+                raise InputError(what, path=file, line=number, fix=fix) from None
             raise InputError(f"this is not CSV: {error}", path=file, line=number) from None
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem, missing_extra, refuse
-from veilmeter.core.files import check_input, open_input
+from veilmeter.core.files import check_input, open_input, unreadable_input
 from veilmeter.core.findings import Finding, Reference, file_reference, warning
 from veilmeter.core.text import parse_index
 from veilmeter.data.embeddings import DRAW_COLUMNS, Embeddings
@@ -439,17 +439,20 @@ def is_embeddings(path: str | Path) -> bool:
     """Whether this looks like a file or folder of vectors, without reading it."""
     try:
         return _reader(Path(path)) is not None
-    except InputError:  # whoever reads it says why
+    except (InputError, PermissionError):  # whoever reads it says why
         return False
 
 
 def find(path: str | Path) -> RawVectors:
     """The content of the file or folder, not yet checked."""
     root = Path(path)
-    reader = _reader(root)
-    if reader is None:
-        raise InputError("no vectors are recognized here", path=root, fix=f"known: {KNOWN}")
-    return reader(root)
+    try:
+        reader = _reader(root)
+        if reader is None:
+            raise InputError("no vectors are recognized here", path=root, fix=f"known: {KNOWN}")
+        return reader(root)
+    except PermissionError as error:  # of a folder; files are opened by `open_input`
+        raise unreadable_input(error, error.filename or root) from None
 
 
 def _reader(path: Path) -> Callable[[Path], RawVectors] | None:
