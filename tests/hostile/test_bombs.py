@@ -190,6 +190,16 @@ def test_two_arrays_of_one_name(tmp_path: Path) -> None:
         load_embeddings(tmp_path / "a.npz")
 
 
+def test_a_torch_file_that_unpacks_to_gigabytes(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save({"a": torch.zeros(1 << 25)}, tmp_path / "plain.pt")
+    with zipfile.ZipFile(tmp_path / "plain.pt") as plain, zipfile.ZipFile(tmp_path / "x.pt", "w", 8) as packed:
+        for name in plain.namelist():
+            packed.writestr(name, plain.read(name))
+    with pytest.raises(InputError, match="unpacked it would be"):
+        load_embeddings(tmp_path / "x.pt")
+
+
 def test_folders_above_the_output_are_the_owners_too(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:

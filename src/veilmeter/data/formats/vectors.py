@@ -5,6 +5,7 @@ Each format's reader gives `RawVectors`; `usable` is the one place that decides 
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -246,11 +247,16 @@ def _load_safely(path: Path) -> Any:
         import torch
     except ImportError:
         raise missing_extra("torch", "audio") from None
-    from veilmeter.data.formats.npz import LARGEST_TABLE
+    from veilmeter.data.formats.npz import LARGEST_TABLE, refuse_bombs
 
     check_input(path, most=LARGEST_TABLE)
     try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                refuse_bombs(archive, path)
         return torch.load(path, map_location="cpu", weights_only=True)
+    except InputError:
+        raise
     except Exception as error:  # an untrusted file: torch raises whatever its parts do
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"not a tensor that can be loaded safely: {first}", path=path) from None
