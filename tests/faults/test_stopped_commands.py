@@ -82,3 +82,23 @@ def test_report_after_a_kill_is_that_of_an_undisturbed_run(
     assert [path.name for path in pages[1].parent.iterdir()] == ["report.html"]
     first, second = (re.sub(r"\d{4}-\d\d-\d\d", "DATE", page.read_text(encoding="utf-8")) for page in pages)
     assert first == second
+
+
+@pytest.mark.parametrize("words", ["measure {scores} --stream --jobs 1", "measure {scores} --cluster local --jobs 1"])
+def test_temporary_files_of_a_killed_command_are_removed_by_the_next(
+    words: str, tmp_path: Path, command: Command, background: Background
+) -> None:
+    if "--cluster" in words:
+        pytest.importorskip("distributed")
+    scores, temporary = tmp_path / "scores.txt", tmp_path / "temporary"
+    scores.write_text("".join(f"a{n % 20} u{n} {n * 7919 % 1000} {'non' * (n % 4 > 0)}target\n" for n in range(20_000)))
+    temporary.mkdir()
+    line = words.format(scores=scores).split()
+    process = background(*line, TMPDIR=str(temporary))
+    wait_for(lambda: any(temporary.glob("veilmeter-*/*")), process)
+    process.kill()
+    process.communicate(timeout=60)
+    assert list(temporary.iterdir())
+    code, _, err = command(*line, TMPDIR=str(temporary))
+    assert code == 0, err
+    assert list(temporary.iterdir()) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import os
 import pickle
@@ -20,6 +22,7 @@ from tests.results.sample_results import sample
 
 from veilmeter.assessment import make_settings, read_results, read_settings
 from veilmeter.attacks.inversion.attack import load_map
+from veilmeter.core import processes
 from veilmeter.core.engine import open_engine
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.data.corpus import read_corpus
@@ -246,7 +249,6 @@ def test_archives_that_fuzzing_found(tmp_path: Path, number: int) -> None:
 
 
 def test_scores_that_unpack_to_gigabytes(tmp_path: Path) -> None:
-    import gzip
 
     bomb = tmp_path / "scores.gz"
     with gzip.open(bomb, "wb", 9) as out:
@@ -275,9 +277,6 @@ ENDLESS = (
 
 
 def test_a_file_that_keeps_the_h5_library_busy_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import base64
-    import gzip
-
     from veilmeter.data.formats.vectors import load_embeddings
 
     path = tmp_path / "endless.h5"
@@ -285,6 +284,22 @@ def test_a_file_that_keeps_the_h5_library_busy_for_ever(tmp_path: Path, monkeypa
     monkeypatch.setattr("veilmeter.core.processes.CONFINED_SECONDS", 2)
     with pytest.raises(InputError, match="takes more than 2 s"):
         load_embeddings(path)
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+def test_no_child_outlives_a_process_that_is_killed_while_it_waits(tmp_path: Path) -> None:
+    path = tmp_path / "endless.h5"
+    path.write_bytes(gzip.decompress(base64.b64decode(ENDLESS)))
+    code = "import sys\nfrom veilmeter.data.formats.vectors import load_embeddings\nload_embeddings(sys.argv[1])"
+    mark = {processes.MARK: str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], env={**os.environ, **mark}) as process:
+        deadline = time.monotonic() + 60
+        while len(processes._find_marked(tmp_path)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.5)  # from the fork to the child's own program
+        process.kill()
+    time.sleep(1.0)
+    assert processes._find_marked(tmp_path) == []
 
 
 def test_a_parquet_file_of_less_than_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from veilmeter.anonymizers.base import Draw, Output, Samples, check_choices, check_draw, draw_number, generator
 from veilmeter.core.errors import InputError
-from veilmeter.core.files import make_folder
+from veilmeter.core.files import make_folder, scratch_folder
 from veilmeter.core.processes import Program, end_marked, placeholders
 
 if TYPE_CHECKING:
@@ -181,8 +180,8 @@ def _scratch(work: Path | None) -> Iterator[Path]:
     """A folder for one start of the program, gone afterwards; readable by its owner only."""
     if work is not None:
         make_folder(work)
-    with tempfile.TemporaryDirectory(prefix="veilmeter-", dir=work) as folder:
-        yield Path(folder)
+    with scratch_folder(work) as folder:
+        yield folder
 
 
 def _values(folder: Path, names: Sequence[str], parameters: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ the same experiment with other vectors.
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from veilmeter.attacks.attacker import ATTACKERS
 from veilmeter.attacks.material import AttackerRun, EnrollmentCopies, NotPossibleError
 from veilmeter.core.engine import Engine, Progress
 from veilmeter.core.errors import InputError
+from veilmeter.core.files import scratch_folder
 from veilmeter.core.findings import Finding, warning
 from veilmeter.data.corpus import Corpus, SpeechRole
 from veilmeter.data.embeddings import Embeddings
@@ -225,7 +225,7 @@ def _tune_extractor(
         )
     wanted = set(enrollment)
     copies = [part for run in runs if run.run.own for corpus in run.corpora if (part := enrollment_of(corpus, wanted))]
-    with tempfile.TemporaryDirectory() as scratch:
+    with scratch_folder() as scratch:
         done = finetune(
             [*training.corpora, *copies],
             folder or scratch,

@@ -285,13 +285,16 @@ def _kept_input(path: Path) -> Path:
     import atexit
     import shutil
     import sys
-    import tempfile
+    from contextlib import ExitStack
+
+    from veilmeter.core.files import scratch_folder
 
     if sys.stdin is None:
         raise InputError("there is no standard input", fix="name a file")
-    folder = tempfile.mkdtemp(prefix="veilmeter-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    kept = Path(folder, "standard-input")
+    scratch = ExitStack()
+    folder = scratch.enter_context(scratch_folder())
+    atexit.register(scratch.close)
+    kept = folder / "standard-input"
     with kept.open("wb") as out:
         is_packed, line = False, 0
         for block in iter(lambda: sys.stdin.buffer.read(LONGEST_LINE), b""):

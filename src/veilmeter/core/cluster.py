@@ -10,13 +10,12 @@ import queue
 import socket
 import ssl
 import sys
-import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from ipaddress import ip_address
 from itertools import islice
@@ -26,7 +25,7 @@ from urllib.parse import urlsplit
 
 from veilmeter.core.engine import QUEUE, Item, Result, cores, start_resource_tracker
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra, need
-from veilmeter.core.files import read_input_text
+from veilmeter.core.files import read_input_text, scratch_folder
 from veilmeter.core.option_groups import CLUSTER_HELP
 from veilmeter.core.stopping import signals_held_back
 
@@ -117,7 +116,7 @@ class Cluster:
         for logger in _LOGGERS:
             logging.getLogger(logger).setLevel(logging.CRITICAL)
         self._cluster: Any = None
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._scratch = ExitStack()
         kind, _, config = address.partition(":")
         if kind in BATCH_SYSTEMS:
             self._cluster = batch_cluster(kind, config or None, workers)
@@ -137,14 +136,14 @@ class Cluster:
         from distributed import LocalCluster
 
         need("cryptography")
-        self._scratch = tempfile.TemporaryDirectory(prefix="veilmeter-dask-", ignore_cleanup_errors=True)
+        scratch = str(self._scratch.enter_context(scratch_folder()))
         here = "127.0.0.1:0"  # with None the servers of figures would listen to everybody
         loggers = {"distributed.nanny.pre-spawn-environ.DASK_LOGGING": str(dict.fromkeys(_LOGGERS, "critical"))}
         start_resource_tracker()
-        with dask.config.set(SELDOM | loggers | {"temporary-directory": self._scratch.name}), signals_held_back():
+        with dask.config.set(SELDOM | loggers | {"temporary-directory": scratch}), signals_held_back():
             return LocalCluster(
                 n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=here,
-                worker_dashboard_address=here, security=True, local_directory=self._scratch.name,
+                worker_dashboard_address=here, security=True, local_directory=scratch,
                 silence_logs=logging.CRITICAL,
             )  # fmt: skip
 
@@ -157,7 +156,15 @@ class Cluster:
     @property
     def workers(self) -> int:
         with _explain_cluster():
-            return max(1, len(self._ask(self._client.scheduler_info, n_workers=-1)["workers"]))
+            return max(1, len(self._list_workers()))
+
+    def _list_workers(self) -> dict[str, Any]:
+        """What the scheduler knows about its workers, by address."""
+        about = self._ask(self._client.scheduler_info, n_workers=-1)
+        if self._client.status not in ("running", "connecting") or "workers" not in about:  # closed just now
+            raise _no_scheduler()
+        workers: dict[str, Any] = about["workers"]
+        return workers
 
     def _ask(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Call a function that waits for the scheduler; the user is told if that takes long."""
@@ -182,7 +189,7 @@ class Cluster:
         share cores, so that neither its resources nor its adaptive scaling can express it."""
         if time.monotonic() - self._looked < _LOOK_SECONDS:
             return
-        workers = self._ask(self._client.scheduler_info, n_workers=-1)["workers"]
+        workers = self._list_workers()
         new = [address for address in workers if address not in self._cores]
         if new and hasattr(os, "sched_getaffinity"):
             self._cores |= dict.fromkeys(new, ())  # of one that does not answer nothing is known
@@ -205,9 +212,7 @@ class Cluster:
         """While no result comes: whether anybody is left to make one. A worker that gives no sign of life is dropped,
         so that others get its tasks; each time the patience doubles, as one that only seems dead must not be dropped
         again and again over the same work."""
-        if self._client.status not in ("running", "connecting"):
-            raise _no_scheduler()
-        workers = self._ask(self._client.scheduler_info, n_workers=-1)["workers"]
+        workers = self._list_workers()
         now = time.monotonic()
         latest = max((about["last_seen"] for about in workers.values()), default=0.0)  # by the scheduler's clock
         if not workers:
@@ -277,8 +282,7 @@ class Cluster:
         if self._cluster is not None:
             with suppress(AssertionError):  # Dask's own, where a job starts just then; all work is done
                 self._cluster.close()
-        if self._scratch is not None:
-            self._scratch.cleanup()
+        self._scratch.close()
 
 
 def check_address(address: str) -> None:

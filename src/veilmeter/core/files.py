@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+import shutil
 import stat
 import struct
 import tempfile
@@ -18,6 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from tokenize import TokenError
 from typing import IO, Any
@@ -36,6 +38,7 @@ MOST_VALUES = 1 << 23  # of a JSON file: an empty list has two bytes, and 64 in 
 LARGEST_LIST = 1 << 29  # bytes of a list whose lines are all kept; of scores only numbers are kept, which have no limit
 # Unpacked bytes of a gzip file, per packed byte and beyond: lists shrink to a thirtieth, bombs to a thousandth.
 _MOST_UNPACKED, _UNPACKED_FREELY = 100, 1 << 22
+_IN_USE = ".veilmeter-in-use"  # the lock in a temporary folder
 _COMMANDS = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
@@ -302,6 +305,41 @@ def _lock(path: Path, wait: Callable[[], None] | None = None) -> int:
             os.close(handle)
             raise
         os.close(handle)
+
+
+@contextmanager
+def scratch_folder(place: str | Path | None = None, *, prefix: str = "veilmeter-") -> Iterator[Path]:
+    """A temporary folder that only its owner can read, in TMPDIR or `place`. The system frees its lock however this
+    process ends: what a killed one left behind is removed by the next that makes a folder there."""
+    try:
+        where = Path(place or tempfile.gettempdir())
+        _remove_abandoned(where, prefix)
+        unlocked = Path(tempfile.mkdtemp(prefix=f".{prefix}", dir=where))
+        handle = _lock(unlocked / _IN_USE, None)
+        folder = unlocked.rename(where / unlocked.name[1:])
+    except OSError as error:
+        raise as_veilmeter_error(error, place or "TMPDIR") from None
+    try:
+        yield folder
+    finally:
+        os.close(handle)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def _remove_abandoned(where: Path, prefix: str) -> None:
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        return
+    for mark in where.glob(f"{prefix}*/{_IN_USE}"):
+        with suppress(OSError):  # somebody else's, in use, or removed just now
+            handle = os.open(mark, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(mark.parent, ignore_errors=True)
+            finally:
+                os.close(handle)
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -22,7 +22,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -32,7 +31,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from veilmeter.core.errors import InputError, VeilmeterError
-from veilmeter.core.files import sha256
+from veilmeter.core.files import scratch_folder, sha256
 
 MARK = "VEILMETER_WORK"
 MOST_PRINTED, MOST_ERRORS = 1 << 20, 8000  # bytes kept from the end of a program's two output streams
@@ -325,13 +324,14 @@ def run_confined(
     """
     size = sum(map(_size, (*(file for file in (path, *path.rglob("*")) if file.is_file()), *beside)))
     limits = (CONFINED_SECONDS + size // BYTES_PER_SECOND, CONFINED_MEMORY + 4 * min(size, 8 << 30))
-    with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
-        answer = Path(folder, "answer.json")
+    with scratch_folder() as folder:
+        answer = folder / "answer.json"
         command = [sys.executable, "-P", "-c", _CHILD, function, str(answer), *map(str, limits), str(path), *arguments]
         try:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_PATIENCE * limits[0]
-            )
+                command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=_PATIENCE * limits[0],
+                preexec_fn=_end_with_parent(),
+            )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise InputError(f"corrupt {what}: its library did not answer", path=path) from None
         if not answer.is_file():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from veilmeter.core.errors import VeilmeterError, missing_extra
-from veilmeter.core.files import plain
+from veilmeter.core.files import plain, scratch_folder
 from veilmeter.core.text import clean, markdown_text
 from veilmeter.report.annex import CHECKBOX, Chapter, Table, annex
 from veilmeter.report.decision import Decision, limit_finding, never_tested, reliance
@@ -162,8 +161,7 @@ def report_pdf(run: Reported, options: Options) -> bytes:
     """The decision first, the annex second, the technical part last."""
     sections = technical_sections(run.results, run.matrices, options.limit)
     decision = decision_of(run, options)
-    with tempfile.TemporaryDirectory(prefix="veilmeter-") as name:
-        folder = Path(name)
+    with scratch_folder() as folder:
         technical = [_section(section, folder) for section in sections]
         more = {"decision": _decision(decision), "technical": technical, "method": _method(run.results, decision)}
         return _typeset(folder, _data(run, options, decision, more))
@@ -172,8 +170,8 @@ def report_pdf(run: Reported, options: Options) -> bytes:
 def annex_pdf(run: Reported, options: Options) -> bytes:
     """The annex alone."""
     empty = {"decision": None, "technical": None, "method": None}
-    with tempfile.TemporaryDirectory(prefix="veilmeter-") as name:
-        return _typeset(Path(name), _data(run, options, decision_of(run, options), empty))
+    with scratch_folder() as folder:
+        return _typeset(folder, _data(run, options, decision_of(run, options), empty))
 
 
 def _data(run: Reported, options: Options, decision: Decision, more: Mapping[str, Any]) -> dict[str, Any]:

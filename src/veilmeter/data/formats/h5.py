@@ -6,7 +6,6 @@ whole run with it: files are read in a separate process.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem, need
-from veilmeter.core.files import whole_file
+from veilmeter.core.files import scratch_folder, whole_file
 from veilmeter.core.processes import run_confined
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.kaldi import with_meta
@@ -28,9 +27,9 @@ _BROKEN = (OSError, ValueError, TypeError, RuntimeError, KeyError, UnicodeError,
 
 def read_h5(path: Path) -> RawVectors:
     need("h5py")
-    with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:
-        facts = run_confined("veilmeter.data.formats.h5:unpack", path, [folder], "HDF5 file")
-        flat = np.load(Path(folder, "vectors.npy"), allow_pickle=False)
+    with scratch_folder() as folder:
+        facts = run_confined("veilmeter.data.formats.h5:unpack", path, [str(folder)], "HDF5 file")
+        flat = np.load(folder / "vectors.npy", allow_pickle=False)
     vectors = np.split(flat, np.cumsum(facts["lengths"])[:-1]) if facts["lengths"] else []
     problems = [Problem("bad-vector", what, str(path), fix="write it again") for what in facts["problems"]]
     raw = RawVectors(path, facts["ids"], vectors, problems=problems)

@@ -13,7 +13,6 @@ blocks.
 
 from __future__ import annotations
 
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.estimate import Estimate
+from veilmeter.core.files import scratch_folder
 from veilmeter.core.findings import Finding
 from veilmeter.data.scores import Scores
 from veilmeter.metrics.calibration import BlockSets, Runs, check_scores, pool_sets, pool_starts, runs, softplus
@@ -383,8 +383,8 @@ def stream_scores(
     pieces: Iterable[tuple[Floats, NDArray[np.bool_]]], *, folder: str | Path | None = None
 ) -> Iterator[StreamedScores]:
     """All scores of these pieces. `folder` is for the temporary files: eight bytes per score."""
-    with tempfile.TemporaryDirectory(prefix="veilmeter-", dir=folder) as place:
-        targets, impostors = _Class(Path(place), "t", -1.0), _Class(Path(place), "n", 1.0)
+    with scratch_folder(folder) as place:
+        targets, impostors = _Class(place, "t", -1.0), _Class(place, "n", 1.0)
         try:
             edges = np.empty(0)
             for number, (values, labels) in enumerate(pieces):

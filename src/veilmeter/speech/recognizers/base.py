@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, VeilmeterError, foreign_errors, need
+from veilmeter.core.files import scratch_folder
 from veilmeter.core.processes import Program
 from veilmeter.core.registry import Registry
 from veilmeter.core.user_code import load_object, note_origin, source_version, takes_nothing
@@ -34,8 +33,8 @@ class CommandRecognizer:
         self.language = language
 
     def transcribe(self, samples: Samples) -> Transcript:
-        with tempfile.TemporaryDirectory(prefix="veilmeter-") as folder:  # mode 0700
-            source = Path(folder, "input.wav")
+        with scratch_folder() as folder:
+            source = folder / "input.wav"
             write_audio(source, samples)
             printed = self._program.run({"input": source, "language": self.language}, folder)
         return Transcript(" ".join(printed.split()))
