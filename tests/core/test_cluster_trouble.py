@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from threadpoolctl import threadpool_info
 
 from veilmeter.core import cluster as module
 from veilmeter.core.cluster import Cluster
@@ -28,6 +29,14 @@ pytest.importorskip("distributed")
 def slowly(number: int) -> int:
     time.sleep(0.3)
     return number * number
+
+
+def threads(_: object) -> int:
+    """Of linear algebra, at most."""
+    import numpy as np
+
+    np.ones(1)
+    return max(int(pool["num_threads"]) for pool in threadpool_info())
 
 
 @pytest.mark.parametrize(
@@ -202,6 +211,7 @@ def test_silent_and_killed_workers_and_a_scheduler_that_is_gone(
     cluster = Cluster(address)
     try:
         cluster._client.wait_for_workers(2, timeout=200)
+        assert map_ordered(cluster, threads, [0]) == [1]  # though these workers were not started by a nanny
         results = cluster.run(slowly, range(12))
         done = dict([next(results)])
         workers[0].send_signal(signal.SIGSTOP)  # the other one gets its tasks
@@ -225,6 +235,9 @@ def test_silent_and_killed_workers_and_a_scheduler_that_is_gone(
         main.kill()
         with pytest.raises(VeilmeterError, match="scheduler is lost"):
             list(results)
+        for more in (lambda: list(cluster.run(slowly, range(2))), lambda: cluster.workers):
+            with pytest.raises(VeilmeterError, match="scheduler is lost"):
+                more()
     finally:
         cluster.close()
     assert "Traceback" not in capfd.readouterr().err

@@ -62,12 +62,11 @@ from veilmeter.assessment.tasks import (
     TaskKind,
     TaskResult,
     perform,
-    single_threaded,
 )
 from veilmeter.attacks.attacker import ATTACKERS, BASELINE, AttackerId, default_attackers
 from veilmeter.attacks.material import Used
 from veilmeter.core.devices import choose_device
-from veilmeter.core.engine import Engine, Say, open_engine
+from veilmeter.core.engine import Engine, Say, open_engine, single_threaded
 from veilmeter.core.errors import InputError, VeilmeterError
 from veilmeter.core.files import make_folder, only_one, remove_leftovers, sha256, write_json
 from veilmeter.core.findings import Finding, about, not_possible

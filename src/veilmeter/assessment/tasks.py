@@ -108,23 +108,15 @@ def _open_task(files: tuple[str, ...], fields: bytes) -> Task:
 Done = Mapping[TaskId, tuple[TaskResult, Arrays]]  # the results of tasks, in the order in which they were planned
 
 
-def single_threaded() -> Any:
-    """Linear algebra in one thread: how a product is split among threads changes its last digits."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    return threadpool_limits(1)
-
-
 def perform(task: Task) -> tuple[TaskResult, Arrays, float]:
     """Run a task; its result, its arrays, and the processor seconds it took. The engine calls this in every process."""
     before = time.process_time()
-    with single_threaded():
-        try:
-            measured, arrays = task.function(*task.arguments)
-        except InputError as error:
-            if task.needed:
-                raise
-            measured, arrays = TaskResult(not_possible=not_possible(error)), {}
+    try:
+        measured, arrays = task.function(*task.arguments)
+    except InputError as error:
+        if task.needed:
+            raise
+        measured, arrays = TaskResult(not_possible=not_possible(error)), {}
     return measured, arrays, round(time.process_time() - before, 3)
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from veilmeter.core.engine import QUEUE, Item, Result, cores, start_resource_tracker
+from veilmeter.core.engine import QUEUE, Item, Result, cores, single_threaded, start_resource_tracker
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra, need
 from veilmeter.core.files import read_input_text, scratch_folder
 from veilmeter.core.option_groups import CLUSTER_HELP
@@ -159,7 +159,7 @@ class Cluster:
             return max(1, len(self._list_workers()))
 
     def _list_workers(self) -> dict[str, Any]:
-        """What the scheduler knows about its workers, by address."""
+        """The workers that the scheduler knows, by address."""
         about = self._ask(self._client.scheduler_info, n_workers=-1)
         if self._client.status not in ("running", "connecting") or "workers" not in about:  # closed just now
             raise _no_scheduler()
@@ -404,7 +404,8 @@ def _on_worker(parcel: bytes) -> Any:
         task, item = loads(parcel)
     except (ImportError, AttributeError) as error:
         raise _other_code(error) from error
-    return task(item)
+    with single_threaded():
+        return task(item)
 
 
 def _other_code(error: Exception) -> VeilmeterError:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import lru_cache
 from multiprocessing import connection, resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, Protocol, TypeVar, cast
@@ -79,6 +81,20 @@ def ahead(items: Iterable[Item]) -> Iterator[Item]:
             yield cast(Item, item)
 
 
+def single_threaded() -> Any:
+    """Linear algebra in one thread: how a product is split among threads changes its last digits. Every engine runs
+    every task like this."""
+    return _thread_pools(len(sys.modules)).limit(limits=1)
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(_: int) -> Any:
+    """Those of the libraries that are loaded by now."""
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
+
+
 class Here:
     """This process, one item after the other."""
 
@@ -86,7 +102,9 @@ class Here:
 
     def run(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         for number, item in enumerate(items):
-            yield number, task(item)
+            with single_threaded():
+                result = task(item)
+            yield number, result
 
     def close(self) -> None:
         pass
@@ -125,7 +143,8 @@ class _InterruptibleTask:
     def __call__(self, item: Any) -> Any:
         raise_on({signal.SIGTERM}, Stopped, 128 + signal.SIGTERM)
         try:
-            return self.task(item)
+            with single_threaded():
+                return self.task(item)
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from veilmeter.assessment.extraction import embed_whole
 from veilmeter.assessment.settings import Settings
 from veilmeter.assessment.stages import Forecast, Stage, StageLog
-from veilmeter.assessment.tasks import single_threaded
 from veilmeter.attacks.attacker import ATTACKERS, BASELINE
-from veilmeter.core.engine import Engine, Say, open_engine
+from veilmeter.core.engine import Engine, Say, open_engine, single_threaded
 from veilmeter.core.errors import InputError, Problem
 from veilmeter.core.estimate import Estimate
 from veilmeter.core.files import whole_file

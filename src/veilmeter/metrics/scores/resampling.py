@@ -371,13 +371,8 @@ class _Work:
 
 def _measure(work: _Work) -> dict[str, Floats]:
     """The engine's task: every measure of every replicate of these chunks."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     people = work.place.targets.people
-    with threadpool_limits(1):  # sums in one order, whatever the machine
-        parts = [
-            _of_draws(work.place, _same_people(work.seed, people, numbers), work.functions) for numbers in work.chunks
-        ]
+    parts = [_of_draws(work.place, _same_people(work.seed, people, numbers), work.functions) for numbers in work.chunks]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

@@ -108,20 +108,17 @@ class _SpreadWork:
 def _resample(work: _SpreadWork) -> tuple[Floats, Floats]:
     """The engine's task: by how much D_diag, plain and in the log domain, moves without each of these speakers, as far
     as the calibration goes; and what these permutations give."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     given = work.shared
     width = JOINED if len(given.layout.starts) >= MANY else 1  # one of many changes a calibration but little
     total_t, total_n, *slopes = (_join_bins(bins, width) for bins in (given.total_t, given.total_n, *given.slopes))
     everyone = _llrs_of_bins(total_t, total_n, None)
     base = _similarities(everyone, given.form)
     shifts = np.empty((len(work.targets), 2))
-    with threadpool_limits(1):  # sums in one order, whatever the machine
-        left_out = (_join_bins(bins, width) for bins in (work.targets, work.impostors))
-        for person, (t, n) in enumerate(zip(*left_out, strict=True)):
-            llrs = _llrs_of_bins(total_t - t, total_n - n, everyone)
-            change = _similarities(llrs, given.form) - base
-            shifts[person] = [slope @ change for slope in slopes]
+    left_out = (_join_bins(bins, width) for bins in (work.targets, work.impostors))
+    for person, (t, n) in enumerate(zip(*left_out, strict=True)):
+        llrs = _llrs_of_bins(total_t - t, total_n - n, everyone)
+        change = _similarities(llrs, given.form) - base
+        shifts[person] = [slope @ change for slope in slopes]
     chance = [_by_chance(given, np.random.default_rng([*given.seed, number])) for number in work.draws]
     return shifts, np.array(chance)
 
