@@ -211,6 +211,7 @@ def test_silent_and_killed_workers_and_a_scheduler_that_is_gone(
     cluster = Cluster(address)
     try:
         cluster._client.wait_for_workers(2, timeout=200)
+        assert map_ordered(cluster, os.path.abspath, ["corpus"]) == [os.path.abspath("corpus")]
         assert map_ordered(cluster, threads, [0]) == [1]  # though these workers were not started by a nanny
         results = cluster.run(slowly, range(12))
         done = dict([next(results)])

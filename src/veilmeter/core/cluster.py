@@ -232,6 +232,7 @@ class Cluster:
 
         numbers: dict[Any, int] = {}
         upcoming = iter(range(len(items)))
+        folder = os.getcwd()
         done: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
         def hand_out() -> None:
@@ -241,7 +242,7 @@ class Cluster:
                 parcel = dumps((task, items[number]))  # the scheduler would unpack what it passes on
                 with warnings.catch_warnings():  # that what is sent is large, and how to use Dask otherwise
                     warnings.filterwarnings("ignore", "Sending large graph")
-                    future = self._client.submit(_on_worker, parcel, pure=False, **to)
+                    future = self._client.submit(_on_worker, parcel, folder, pure=False, **to)
                 numbers[future.key] = number
                 future.add_done_callback(done.put)
 
@@ -396,10 +397,13 @@ def _explain_cluster() -> Iterator[None]:
         raise _other_code(error) from error
 
 
-def _on_worker(parcel: bytes) -> Any:
+def _on_worker(parcel: bytes, folder: str) -> Any:
+    """Do a task in the main process's working folder: paths may be relative to it."""
     from distributed.protocol.pickle import loads
 
     _keep_memory()
+    with suppress(OSError):
+        os.chdir(folder)
     try:
         task, item = loads(parcel)
     except (ImportError, AttributeError) as error:
