@@ -360,6 +360,15 @@ def test_a_place_that_can_not_be_written_is_said(folder_corpus: Path, tmp_path: 
         run(folder_corpus, Path("/proc/no-such-place/out"))
 
 
+def test_a_name_that_is_too_long_for_its_output_is_left_out(folder_corpus: Path, tmp_path: Path) -> None:
+    first = min(folder_corpus.rglob("*.wav"))
+    first.rename(first.with_name("x" * 251 + ".wav"))  # with .flac it has 256 bytes
+    done = run(folder_corpus, tmp_path / "out")
+    (problem,) = [problem for problem in done.problems if problem.fatal]
+    assert "too long" in problem.what
+    assert len(list((tmp_path / "out").rglob("*.flac"))) == len(list(folder_corpus.rglob("*.wav"))) - 1
+
+
 def test_two_runs_do_not_write_to_one_folder(folder_corpus: Path, tmp_path: Path) -> None:
     lock = os.open(tmp_path / "out.manifest.jsonl.lock", os.O_CREAT | os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)

@@ -163,6 +163,11 @@ def test_numbers_without_end_are_refused(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text(f"seed = {digits}\n")
     with pytest.raises(InputError, match="invalid TOML: a number has thousands of digits"):
         read_options(tmp_path / "run.toml")
+    for key in (".".join("a" * 50_000), "x = {" + ".".join("a" * 50_000), "[" + " . ".join(["'a'"] * 10_000)):
+        (tmp_path / "run.toml").write_text(f"seed = 1\n{key} = 1\n")
+        with pytest.raises(InputError, match="more than 16 parts") as caught:
+            read_options(tmp_path / "run.toml")
+        assert caught.value.line == 2
     for figure in (f"linkability@{digits}", f"linkability@20,L{digits}", "linkability@1__0"):
         with pytest.raises(InputError):
             parse_figure(figure)

@@ -465,6 +465,9 @@ def as_veilmeter_error(error: OSError, path: str | Path) -> VeilmeterError:
         return VeilmeterError(
             "the disk is full", path=path, fix="free some space and run the same command again; what was done is kept"
         )
+    if error.errno in (errno.ENAMETOOLONG, errno.EILSEQ):  # this file can't be written, others can
+        what = "this file system can't hold such a name" + (", it is too long" * (error.errno == errno.ENAMETOOLONG))
+        return InputError(what, path=path, fix="shorten or rename it")
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
         what = "this link leads nowhere" if os.path.islink(path) else "this is a file, not a folder"
         return VeilmeterError(what, path=path, fix="choose another output folder")

@@ -14,6 +14,7 @@ import dataclasses
 import difflib
 import inspect
 import operator
+import re
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -28,6 +29,7 @@ Role = Literal["source", "protocol", "computation", "output"]
 MISSING = dataclasses.MISSING
 LARGEST_NUMBER = 10**15  # of whole numbers: beyond, floats skip some, and arrays have no such index
 LARGEST_FILE = 1_000_000  # bytes of a TOML file
+_DEEP_KEY = re.compile(r"""(?m)(?<![^\n{,\[])[ \t]*(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){16}""")
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", Path: "a path"}
 _SEVERAL = {int: "whole numbers", float: "numbers", str: "text", Path: "paths"}
 
@@ -376,6 +378,9 @@ def read_options(path: str | Path, *kinds: type) -> dict[str, Any]:
 
     file = Path(path)
     text = read_input_text(path, most=LARGEST_FILE)
+    if deep := _DEEP_KEY.search(text):  # tomllib takes time and memory by the square of its parts
+        line = text.count("\n", 0, deep.start()) + 1
+        raise InputError("a key has more than 16 parts", path=path, line=line, fix="no option has as many")
     try:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
