@@ -169,7 +169,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     started = []
 
     def start_one(*words: str) -> subprocess.Popen[str]:
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
         command = [sys.executable, "-m", *words]
         process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL, text=True)  # fmt: skip
@@ -242,6 +242,36 @@ def test_silent_and_killed_workers_and_a_scheduler_that_is_gone(
     finally:
         cluster.close()
     assert "Traceback" not in capfd.readouterr().err
+
+
+WITHOUT = """import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name == "veilmeter":
+            raise ModuleNotFoundError("No module named 'veilmeter'")
+sys.meta_path.insert(0, Missing())
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (WITHOUT, "No module named 'veilmeter'"),
+        ("import veilmeter; veilmeter.__version__ = '0.0.9'", "0.0.9, and this"),
+    ],
+)
+def test_workers_without_veilmeter_or_with_another_one_say_so(
+    code: str, told: str, start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    _, address = scheduler(start, tmp_path)
+    (tmp_path / "sitecustomize.py").write_text(code)
+    worker(start, address)
+    cluster = Cluster(address)
+    try:
+        with pytest.raises(VeilmeterError, match=f"{told}.*install the same version"):
+            list(cluster.run(slowly, range(3)))
+    finally:
+        cluster.close()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from veilmeter._version import __version__
 from veilmeter.core.engine import QUEUE, Item, Result, cores, single_threaded, start_resource_tracker
 from veilmeter.core.errors import InputError, VeilmeterError, missing_extra, need
 from veilmeter.core.files import read_input_text, scratch_folder
@@ -235,6 +236,16 @@ class Cluster:
         folder = os.getcwd()
         done: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
+        def call(parcel: bytes, folder: str, version: str) -> Any:
+            """Sent as code, not as a name: a worker that has no veilmeter, or another one, can say so."""
+            import veilmeter
+
+            if veilmeter.__version__ != version:
+                raise ImportError(f"a worker has 'veilmeter' {veilmeter.__version__}, and this is {version}")
+            from veilmeter.core.cluster import _on_worker
+
+            return _on_worker(parcel, folder)
+
         def hand_out() -> None:
             self._look()
             for number in islice(upcoming, max(0, self._at_once - len(numbers))):
@@ -242,7 +253,7 @@ class Cluster:
                 parcel = dumps((task, items[number]))  # the scheduler would unpack what it passes on
                 with warnings.catch_warnings():  # that what is sent is large, and how to use Dask otherwise
                     warnings.filterwarnings("ignore", "Sending large graph")
-                    future = self._client.submit(_on_worker, parcel, folder, pure=False, **to)
+                    future = self._client.submit(call, parcel, folder, __version__, pure=False, **to)
                 numbers[future.key] = number
                 future.add_done_callback(done.put)
 
@@ -387,7 +398,8 @@ def _explain_cluster() -> Iterator[None]:
         yield
     except KilledWorker as error:
         raise VeilmeterError(
-            f"the workers of the cluster died over one item: {error}", fix="give the workers more memory"
+            f"{error.allowed_failures + 1} workers of the cluster died over the same item",
+            fix="give the workers more memory",
         ) from None
     except (CancelledError, ClosedClientError, CommClosedError):
         raise _no_scheduler() from None
