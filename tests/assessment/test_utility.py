@@ -260,7 +260,7 @@ def test_the_command(tmp_path: Path, settings: UtilitySettings) -> None:
     (tmp_path / "anonymized/anna/1.wav").write_bytes(b"RIFF")
     partly = CliRunner().invoke(app, arguments)
     assert partly.exit_code == 3
-    assert "veilmeter check" in partly.output
+    assert "\nList of what was left out: veilmeter check" in partly.output
 
 
 def test_labels_of_utterances_join_the_part() -> None:

@@ -114,7 +114,7 @@ def command(given: Given) -> None:
     )
     left_out = [finding for finding in measured.findings if finding.code == "recordings_not_heard"]
     if left_out and form is Form.TABLE:
-        print(clean(f"\nlist of what was left out: veilmeter check {options.original} {options.anonymized}"))
+        print(clean(f"List of what was left out: veilmeter check {options.original} {options.anonymized}"))
     exit_if_left_out(left_out)
 
 
