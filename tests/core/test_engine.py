@@ -9,8 +9,10 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import process
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +121,11 @@ def test_work_that_always_kills_its_worker_ends_with_a_message() -> None:
         pool.close()
 
 
-def test_work_that_nobody_waits_for_is_not_finished(tmp_path: Path) -> None:
+def test_work_that_nobody_waits_for_is_not_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does the pool's own thread go on: Python must not leave while it closes what is between the processes."""
+    manager = process._ExecutorManagerThread
+    close = manager.join_executor_internals
+    monkeypatch.setattr(manager, "join_executor_internals", lambda self: (close(self), time.sleep(0.3)))
     pool = Pool(2)
     results = pool.run(take_long, [str(tmp_path)])
 
@@ -136,6 +142,7 @@ def test_work_that_nobody_waits_for_is_not_finished(tmp_path: Path) -> None:
     finally:
         signal.signal(signal.SIGALRM, before)
         pool.close()
+    assert not [thread for thread in threading.enumerate() if isinstance(thread, manager)]
     assert {file.name for file in tmp_path.iterdir()} == {"begun", "cleared up"}
     assert map_ordered(pool, square, [3]) == [9]
     pool.close()

@@ -210,14 +210,15 @@ class Pool:
         if not abandoned:
             pool.shutdown(wait=True, cancel_futures=True)
             return
-        processes = list(pool._processes.values())
+        processes, manager = list(pool._processes.values()), cast(Any, pool._executor_manager_thread)
         pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
         _wait_for_end(processes)
         for process in processes:
             process.kill()
-        pool.shutdown(wait=True)  # nobody works any longer: this closes what was open between the processes
+        if manager is not None:  # it closes what was open between the processes; Python must not leave before
+            manager.join()
 
 
 def _wait_for_end(processes: Iterable[Any]) -> None:
