@@ -104,6 +104,19 @@ def test_a_page_does_without_the_day(tmp_path: Path) -> None:
         reported(tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["fifo", "device", "loop"])
+@pytest.mark.parametrize("name", ["segments", "spk2gender", "text", "utt2dur"])
+def test_an_optional_list_that_is_no_file_is_not_passed_over(name: str, kind: str, tmp_path: Path) -> None:
+    (tmp_path / "a.wav").write_bytes(b"RIFF")
+    (tmp_path / "wav.scp").write_text("u a.wav\n")
+    (tmp_path / "utt2spk").write_text("u s\n")
+    (tmp_path / "xvector.ark").write_bytes(b"u [ 1 2 ]\n")
+    (tmp_path / "xvector.scp").write_text("u xvector.ark:2\n")
+    SPECIAL[kind](tmp_path / name)
+    with pytest.raises(InputError, match=r"not a regular file|leads back to itself"):
+        read_embeddings(tmp_path) if name == "utt2dur" else read_corpus(tmp_path, "kaldi")
+
+
 def test_the_reason_is_named(tmp_path: Path) -> None:
     for what, make in (("not a regular file", os.mkfifo), ("leads back to itself", SPECIAL["loop"]),
                        ("leads nowhere", lambda path: path.symlink_to("x")), ("a folder", Path.mkdir)):  # fmt: skip

@@ -116,6 +116,15 @@ def check_input(path: str | Path, *, most: int | None = None) -> None:
     open_input(path, most=most).close()
 
 
+def is_present(path: str | Path) -> bool:
+    """Whether an optional file is there. A pipe, a device or a broken link in its place is an error: what the file
+    should have said would be missing without a word."""
+    if os.path.isfile(path) or os.path.isdir(path) or not os.path.lexists(path):
+        return os.path.isfile(path)
+    check_input(path)
+    return True
+
+
 def read_input(path: str | Path, *, most: int = LARGEST_INPUT) -> bytes:
     """All bytes of an input file."""
     with open_input(path, most=most) as handle:

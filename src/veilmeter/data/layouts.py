@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
-from veilmeter.core.files import LARGEST_LIST, check_input, open_input
+from veilmeter.core.files import LARGEST_LIST, check_input, is_present, open_input
 from veilmeter.core.registry import Registry
 from veilmeter.core.text import parse_index
 from veilmeter.data.corpus import MIX, Corpus, Utterance, clean_id
@@ -428,7 +428,7 @@ def read_texts(path: Path) -> dict[str, str]:
     counts.
     """
     texts: dict[str, str] = {}
-    if path.is_file():
+    if is_present(path):
         for _, line in read_lines(path):
             name, *words = line.split()
             if words:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem
-from veilmeter.core.files import make_folder, whole_file, write_text
+from veilmeter.core.files import is_present, make_folder, whole_file, write_text
 from veilmeter.core.text import parse_index
 from veilmeter.data.embeddings import Embeddings
 from veilmeter.data.formats.vectors import LONGEST_VECTOR, RawVectors
@@ -234,7 +234,7 @@ class Ark:
 def with_meta(raw: RawVectors, folder: Path) -> RawVectors:
     """Speakers, and what else is known, from Kaldi's text files in `folder/meta` or `folder`."""
     places = [m / name for name in ("utt2spk", "spk2utt") for m in (folder / "meta", folder)]
-    speaker_list = next((file for file in places if file.is_file()), None)
+    speaker_list = next((file for file in places if is_present(file)), None)
     if speaker_list is None:
         return raw
     meta, speaker_of = speaker_list.parent, read_map(speaker_list, raw.problems)
@@ -242,12 +242,12 @@ def with_meta(raw: RawVectors, folder: Path) -> RawVectors:
         speaker_of = {utterance: who for who, spoken in speaker_of.items() for utterance in spoken.split()}
     raw.speakers = [speaker_of.get(utterance, "") for utterance in raw.utterances]
     for file in sorted([*meta.glob("spk2*"), *meta.glob("utt2*")]):
-        if file.name in _NO_ATTRIBUTES or not file.is_file() or file.suffix:
+        if file.name in _NO_ATTRIBUTES or file.suffix or not is_present(file):
             continue
         values = read_map(file, raw.problems)
         keys = raw.speakers if file.name.startswith("spk2") else raw.utterances
         raw.attributes[file.name[4:]] = [values.get(key, "") for key in keys]
-    if (meta / "utt2dur").is_file():
+    if is_present(meta / "utt2dur"):
         seconds = read_map(meta / "utt2dur", raw.problems)
         raw.durations = np.array([_seconds(seconds.get(utterance, "")) for utterance in raw.utterances])
     return raw

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from veilmeter.core.errors import InputError, Problem
+from veilmeter.core.files import is_present
 from veilmeter.data.corpus import Utterance, gender_code
 from veilmeter.data.formats.table import channel_number, parse_seconds
 from veilmeter.data.layouts import Evidence, Layout, Reading, ReadOptions, Walk, locate, read_lines, read_texts
@@ -50,7 +51,7 @@ class _Folder:
 
     def table(self, name: str, *, needed: bool = False) -> dict[str, str]:
         path = self.lists / name
-        return read_table(path, self.problems) if needed or path.is_file() else {}
+        return read_table(path, self.problems) if needed or is_present(path) else {}
 
 
 def read_folder(root: Path, roots: Sequence[Path] = (), *, lists: Path | None = None, use_scp: bool = True) -> Reading:
@@ -92,7 +93,7 @@ def _describe(
 ) -> list[Utterance]:
     """The utterances with what the lists say about them. `name_of` is what the lists call each of the parts."""
     genders = folder.table("spk2gender") or folder.table("spk2sex")
-    attributes = {name: folder.table(name) for name in _ATTRIBUTES if (folder.lists / name).is_file()}
+    attributes = {name: folder.table(name) for name in _ATTRIBUTES if is_present(folder.lists / name)}
     texts = read_texts(folder.lists / "text")
     described = []
     for heard, part in parts.items():
@@ -188,7 +189,7 @@ def _read_parts(folder: _Folder, audio: Mapping[str, Path], speakers: Mapping[st
     channels = _read_channels(folder, audio)
     whole = {name: Utterance(name, "", path, channel=channels.get(name)) for name, path in audio.items()}
     segments = folder.lists / "segments"
-    if not segments.is_file():
+    if not is_present(segments):
         return whole
     if len(match_ids(speakers, audio).partner) * 2 > len(speakers):
         what = "the audio is one file per utterance: segments is not used"
@@ -232,7 +233,7 @@ def _read_channels(folder: _Folder, audio: Mapping[str, Path]) -> dict[str, int]
     one file, or the file has the call's name and not the recording's.
     """
     path = folder.lists / "reco2file_and_channel"
-    if not path.is_file():
+    if not is_present(path):
         return {}
     shared = Counter(audio.values())
     channels: dict[str, int] = {}

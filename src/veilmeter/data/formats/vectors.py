@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilmeter.core.errors import InputError, Problem, missing_extra, refuse
-from veilmeter.core.files import check_input, open_input, unreadable_input
+from veilmeter.core.files import check_input, is_present, open_input, unreadable_input
 from veilmeter.core.findings import Finding, Reference, file_reference, warning
 from veilmeter.core.text import parse_index
 from veilmeter.data.embeddings import DRAW_COLUMNS, Embeddings
@@ -226,7 +226,7 @@ def read_vector_folder(folder: Path) -> RawVectors:
         raise InputError("two ids have one index", path=folder / "id2idx", fix="extract the vectors again")
     ids = sorted(rows, key=lambda name: rows[name])
     index = np.array([rows[name] for name in ids], np.int64)
-    genders = read_map(folder / "spk2gender", problems) if (folder / "spk2gender").is_file() else {}
+    genders = read_map(folder / "spk2gender", problems) if is_present(folder / "spk2gender") else {}
     raw = RawVectors(folder, ids, vectors[index], [who.get(int(row), "") for row in index], problems=problems)
     if genders:
         raw.attributes["gender"] = [genders.get(speaker, "").lower() for speaker in raw.speakers or []]
