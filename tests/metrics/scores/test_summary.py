@@ -410,3 +410,12 @@ def test_the_rule_of_the_challenges_has_an_interval() -> None:
     assert page.value == eer(scores.targets, scores.impostors, "speechbrain")
     assert page.interval is not None
     assert page.interval[0] <= page.value <= page.interval[1]
+
+
+def test_an_interval_at_the_end_of_the_range_does_not_run_backwards() -> None:
+    """Rounding may take a value beyond the largest one that there is."""
+    highest = 1 / np.log(4)
+    above = float(np.nextafter(highest, 1))
+    found = interval(above, np.full(50, above), 20, Shape(high=highest))
+    assert found is not None
+    assert found[0] <= found[1]

@@ -496,6 +496,7 @@ def interval(
             bias, error = own
     half = t_quantile(clusters - 1, 0.975) * error
     low, high = shape.from_angle(point - bias - half), shape.from_angle(point - bias + half)
+    value = min(max(value, shape.low), shape.high)  # rounding takes the largest value there is a bit beyond it
     low, high = max(shape.low, min(value, low)), min(shape.high, max(value, high))
     if shape.low in shape.sure:
         high = max(high, shape.low + span)
