@@ -519,9 +519,7 @@ def test_a_figure_of_a_choice_is_nobodys_own_and_the_same_everywhere() -> None:
     assert (strongest.who, strongest.of_hundred) == (STRONGEST_OF_ALL, f"{value:.0f} of 100")
     assert [(row.of_hundred, row.worst) for row in others] == [("50 of 100", False)] * 2
     assert release_data(results)["curves"][CHOSEN]["1"]["points"][-1][1] == pytest.approx(value / 100, abs=1e-4)
-    assert criterion_row(results, "linking").who.startswith(
-        "the strongest attacker that was run, in most cases someone"
-    )
+    assert criterion_row(results, "linking").who.startswith("the strongest attacker that was run (usually someone")
 
 
 def test_what_could_not_be_inferred_is_named_on_a_page_that_names_nobody() -> None:

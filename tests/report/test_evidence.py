@@ -167,9 +167,13 @@ def test_marks_are_links_in_text_and_nothing_elsewhere() -> None:
 
 def test_a_figure_that_no_table_has_gets_a_row() -> None:
     point = Estimate(name="linkability", label="Linkability", value=40.0, unit="percent", at={"speakers": 20})
-    cited = [Citation(point.with_(value=30.0, extra={"as_measured": 40.0}).sign(attacker="ignorant"))]
+    cited = [
+        Citation(
+            point.with_(value=30.0, extra={"as_measured": 40.0, "several_attackers": True}).sign(attacker="ignorant")
+        )
+    ]
     tables, targets = with_cited([("linking", [row("ignorant", point)])], cited)
     assert [one.value for one in tables[0]] == ["40.0 %", "30.0 %"]
-    assert tables[0][1].attacker == "the strongest attacker that was run, in most cases ignorant"
+    assert tables[0][1].attacker == "the strongest attacker that was run (usually ignorant)"
     assert targets == [tables[0][1].id] != [tables[0][0].id]
     assert with_cited([("utility", [])], cited)[1] == [""]

@@ -14,7 +14,7 @@ from veilmeter.core.errors import InputError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.core.files import to_json
 from veilmeter.results import levels
-from veilmeter.results.criteria import criteria, strongest
+from veilmeter.results.criteria import AS_MEASURED, criteria, strongest
 from veilmeter.results.model import AttackerResult, Chance, Level, LinkedPerson, Part, People, Results
 from veilmeter.results.run_folder import results_from_json, results_to_json
 from veilmeter.results.trust import TrustFacts, doubts
@@ -386,6 +386,26 @@ def test_the_criterion_tells_the_figure_of_the_headline() -> None:
     assert chosen.estimate.value < max(of_people(row).estimates.points("linkability")[0].value for row in hits)
     assert results.criteria["linking"].estimate == chosen.estimate
     assert results.criteria["linking"].finding in results.verdict.headline
+
+
+def test_one_attacker_alone_is_named_and_not_called_the_strongest() -> None:
+    """Its number of recordings is chosen on other people; nobody else could have been the strongest."""
+    single, several = (row for row in np.random.default_rng(4).binomial(3, 0.5, (2, 20)))
+    lengths = [
+        replace(row, length=length) for length, hits in ((1, single), (3, several)) for row in of_people(hits).people
+    ]
+    links = [
+        link(100 * hits.mean() / 3, low=20.0, high=80.0, length=length) for length, hits in ((1, single), (3, several))
+    ]
+    results = measured(ignorant=attacker("ignorant", *links, people=tuple(lengths)))
+    chosen = strongest(results)
+    assert chosen is not None
+    assert AS_MEASURED in chosen.estimate.extra  # else the world of this test has no choice
+    words = text(conclude(results, FINE).verdict.headline)
+    assert "an ignorant attacker with" in words
+    assert "strongest" not in words
+    both = replace(results, attackers=results.attackers | measured(a=of_people(single)).attackers)
+    assert "the strongest attacker (usually the" in text(conclude(both, FINE).verdict.headline)
 
 
 def test_results_with_a_figure_chosen_on_other_people_are_read_again() -> None:

@@ -12,7 +12,7 @@ from veilmeter.metrics.measure import is_headline
 from veilmeter.report.advice import advice, without
 from veilmeter.report.release import UNKNOWN, Curve, Release, release_of
 from veilmeter.report.rows import THREE, CriterionRow, about_attacker, criterion_row, linking_of_all
-from veilmeter.results.criteria import AS_MEASURED
+from veilmeter.results.criteria import AS_MEASURED, SEVERAL
 from veilmeter.results.levels import ORDER as LEVEL_ORDER
 from veilmeter.results.model import Check, Criterion, Results
 from veilmeter.results.people import are_recognized
@@ -255,7 +255,7 @@ def _release_found(results: Results, release: Release) -> Finding:
             "candidates": release.candidates,
             "attacker": attacker,
             "about": about_attacker(results, attacker),
-            "chosen": release.chosen,
+            "chosen": SEVERAL in release.curve.measured[-1].extra,
         },
     )
 
@@ -367,7 +367,7 @@ def _who(results: Results, linking: Criterion | None) -> tuple[WhoRow, ...]:
     if not chosen:
         return rows
     share, interval = words.attacker_cells(linking.estimate, digits)
-    return (WhoRow(words.STRONGEST_OF_ALL, "", "", share, interval, worst=True), *rows)
+    return (WhoRow(words.chosen_attacker(linking.estimate), "", "", share, interval, worst=True), *rows)
 
 
 def same_or_largest(points: Estimates, like: Estimate) -> Estimate | None:

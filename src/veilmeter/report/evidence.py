@@ -9,7 +9,7 @@ from typing import Any
 
 from veilmeter.core.estimate import Estimate
 from veilmeter.report.rows import Row, row, section_of
-from veilmeter.results.criteria import AS_MEASURED
+from veilmeter.results.criteria import SEVERAL
 from veilmeter.wording.citations import Citation, link_marks, without_marks
 from veilmeter.wording.english import page as words
 
@@ -67,7 +67,7 @@ def citation_row(citation: Citation) -> Row:
     point = citation.estimate
     system = citation.system or str(point.context.get(SYSTEM, ""))
     who = str(point.context.get("attacker", ""))
-    who = words.MOSTLY.format(strongest=words.STRONGEST, who=who) if AS_MEASURED in point.extra else who
+    who = words.MOSTLY.format(strongest=words.STRONGEST, who=who) if SEVERAL in point.extra else who
     return row(f"{system}: {who}".removesuffix(": ") if system else who, point)
 
 

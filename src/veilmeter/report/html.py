@@ -258,7 +258,7 @@ def release_data(results: Results) -> dict[str, Any]:
     }
 
 
-CHOSEN = "strongest"  # in the calculator: the attacker of the headline, where it was chosen on other people
+CHOSEN = "strongest"  # in the calculator: the figure of the headline, where it was chosen on other people
 
 
 def _calculator(results: Results, release: Release | None) -> dict[str, Any] | None:
@@ -270,7 +270,10 @@ def _calculator(results: Results, release: Release | None) -> dict[str, Any] | N
     chosen = release is not None and release.chosen
     return {
         "lengths": sorted({curve.length for curve in curves}),
-        "attackers": [*([(CHOSEN, words.STRONGEST)] if chosen else []), *known],
+        "attackers": [
+            *([(CHOSEN, words.chosen_attacker(release.curve.measured[-1]))] if release and chosen else []),
+            *known,
+        ],
         "selected": CHOSEN if chosen else "" if release is None else release.curve.attacker,
     }
 

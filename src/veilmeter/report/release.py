@@ -179,7 +179,7 @@ class Release:
 
     @property
     def chosen(self) -> bool:
-        """Whether the figure is that of the strongest attacker as chosen on other people, not of one attacker."""
+        """Whether the figure was chosen on other people: it is not the attacker's own."""
         return AS_MEASURED in self.curve.measured[-1].extra
 
     @property

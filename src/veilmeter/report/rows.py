@@ -11,7 +11,7 @@ from veilmeter.core.errors import VeilmeterError
 from veilmeter.core.estimate import Estimate, Estimates
 from veilmeter.metrics.inference import LEAST_SPEAKERS
 from veilmeter.metrics.measure import MEASURES, SECTIONS, Measure, find_measure
-from veilmeter.results.criteria import AS_MEASURED, D_ECE_MAX, same_point, strongest, tell_linking
+from veilmeter.results.criteria import D_ECE_MAX, SEVERAL, same_point, strongest, tell_linking
 from veilmeter.results.model import Criterion, Results
 from veilmeter.results.trust import RELEASE
 from veilmeter.wording import annex_texts, sentence
@@ -52,7 +52,7 @@ class CriterionRow:
     names: str = ""  # as Opinion 05/2014 and Guidelines 02/2026 call it
     also: str = ""  # what else belongs to it: whether released recordings are linked to each other
     measured: bool = True
-    chosen: bool = False  # the figure is that of the strongest attacker as chosen on other people, not its own
+    chosen: bool = False  # the figure is that of the strongest of several attackers, chosen on other people
 
     @property
     def named_attacker(self) -> str:
@@ -175,13 +175,13 @@ def criterion_row(results: Results, name: str) -> CriterionRow:
         of_hundred="" if apart else _of_hundred(point),
         names=words.legal_names(name),
         also=f"{_worst_within(results, criterion)} {_within_release(results)}".strip() if name == "linking" else "",
-        chosen=AS_MEASURED in criterion.estimate.extra,
+        chosen=SEVERAL in criterion.estimate.extra,
     )
 
 
 def _who(criterion: Criterion, attacker: str) -> str:
     """The attacker in plain words; the strongest, where it was chosen on other people and the figure is not its own."""
-    chosen = AS_MEASURED in criterion.estimate.extra
+    chosen = SEVERAL in criterion.estimate.extra
     return words.MOSTLY.format(strongest=words.STRONGEST, who=attacker) if chosen else attacker
 
 

@@ -119,6 +119,7 @@ def _worst(
 
 
 AS_MEASURED = "as_measured"  # extra of a headline's figure that differs from what its attacker reached
+SEVERAL = "several_attackers"  # extra of such a figure, where not every choice was the same attacker
 CHOICES, FOLDS = 20, 5  # how often people are divided, and into how many parts
 
 
@@ -152,8 +153,9 @@ def strongest(results: Results) -> Case | None:
         chosen[best] += 1
         linked += table[best, part].sum(axis=0)
     usual = tried[int(np.argmax(chosen))]
+    attackers = {case.attacker for case, times in zip(tried, chosen, strict=True) if times}
     value = usual.estimate.value if chosen.max() == chosen.sum() else float(linked[0] / linked[1])
-    return usual if value == usual.estimate.value else replace(usual, estimate=_move(usual.estimate, value))
+    return usual if value == usual.estimate.value else replace(usual, estimate=_move(usual.estimate, value, attackers))
 
 
 def _needs(results: Results, case: Case) -> int:
@@ -180,9 +182,9 @@ def _parts(people: int) -> Iterator[NDArray[np.bool_]]:
         yield from (part == number for number in range(FOLDS))
 
 
-def _move(estimate: Estimate, value: float) -> Estimate:
+def _move(estimate: Estimate, value: float, attackers: set[str]) -> Estimate:
     """The estimate at another value; the end of the interval that it moves towards moves along."""
-    extra = {**estimate.extra, AS_MEASURED: estimate.value}
+    extra = {**estimate.extra, AS_MEASURED: estimate.value, **({SEVERAL: True} if len(attackers) > 1 else {})}
     if estimate.interval is None:
         return estimate.with_(value=value, extra=extra)
     low, high = (end + value - estimate.value for end in estimate.interval)

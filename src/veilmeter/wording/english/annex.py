@@ -202,8 +202,8 @@ TEXTS = {
     "attackers.no_margin": "Margin for better attackers: no attacker that was run here links more than the strongest of the "
     "published papers ({paper}, {found} of 100 recordings). This does not bound what later attackers will find. To see what "
     "attackers gained since an earlier assessment, compare the two runs.",
-    "attackers.chosen": "For everybody, this file counts {found} of 100: the attacker is chosen on some of the people and evaluated on "
-    "the others, because the highest of several figures is too high on average.",
+    "attackers.chosen": "For everybody, this file counts {found} of 100: which figure counts is chosen on some of the people, and its "
+    "value is that on the others, because the highest of several figures is too high on average.",
     "attackers.severity": "severity, if this attacker is realistic",
     "attackers.not_measured": "not measured",
     "limit.none": "No limit was chosen for this assessment. A regulator's guidance may name one: the European Medicines Agency's "

@@ -340,13 +340,19 @@ def dots_caption(point: Estimate, group: Mapping[str, str]) -> str:
 
 STRONGEST = "the strongest attacker that was run"
 STRONGEST_OF_ALL = "the strongest of them, chosen on other people"
-MOSTLY = "{strongest}, in most cases {who}"
+THE_SAME = "the attacker below, its number of recordings chosen on other people"
+MOSTLY = "{strongest} (usually {who})"
+
+
+def chosen_attacker(point: Estimate) -> str:
+    """Who reaches a figure that was chosen on other people, beside the attackers' own figures."""
+    return STRONGEST_OF_ALL if "several_attackers" in point.extra else THE_SAME
 
 
 def attackers_caption(point: Estimate, group: Mapping[str, str], more: int) -> str:
     rest = f"; {more} more in the annex" if more > 0 else ""
     chosen = (
-        " The best of several looks too good, so the first figure is that of the attacker who was best with other people."
+        " The best of several figures looks too good, so the one in the first row was chosen on other people."
         if "as_measured" in point.extra
         else ""
     )

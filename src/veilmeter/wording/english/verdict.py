@@ -232,7 +232,8 @@ def _linking(
 
 def _whose(attacker: str, estimate: Estimate) -> str:
     """Where it was chosen by its success, the figure is that of a choice made on other people."""
-    return f"the strongest attacker (in most cases {attacker})" if "as_measured" in estimate.extra else a(attacker)
+    several = "several_attackers" in estimate.extra
+    return f"the strongest attacker (usually the {attacker} one)" if several else a(attacker)
 
 
 def _why_unknown(suspects: int, total: int, tried_once: bool) -> str:
