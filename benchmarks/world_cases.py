@@ -45,7 +45,8 @@ class Truth:
 
     `exposed` are the people of whom something is left, `unknown` those whose originals are noise; `kept` the attribute
     that is kept and nothing else; `own_run` whether `again` is a run of this anonymizer; `one_voice` whether everybody
-    has one voice throughout the release; `let_through` how many recordings were hardly changed.
+    has one voice throughout the release; `let_through` how many recordings were hardly changed; `own_ids` whether all
+    recordings have their own ids.
     """
 
     exposed: NDArray[np.int64] | None = None
@@ -54,6 +55,7 @@ class Truth:
     own_run: bool | None = None
     one_voice: bool | None = None
     let_through: int | None = None
+    own_ids: bool = True
 
 
 @dataclass(frozen=True)

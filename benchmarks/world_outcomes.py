@@ -229,7 +229,10 @@ def assess_world(
         chance=chance_of(linking.estimate),
         most=highest(world),
         untrue=() if case is None else tuple(untrue_findings(results, case, world_of(world))),
-        doubted_alarm=truth and is_sure_alarm(results) and not results.verdict.trustworthy,
+        doubted_alarm=truth
+        and is_sure_alarm(results)
+        and not results.verdict.trustworthy
+        and (case is None or case.truth.own_ids),
     )
 
 
@@ -257,6 +260,11 @@ def untrue_findings(results: Results, case: Case, world: World) -> Iterator[str]
         yield "another attribute is called the only one kept"
     if kept is not None and truth.exposed is not None and len(truth.exposed):
         yield "only an attribute is reported as kept, but people are exposed"
+    ids = checks.get(trust.OWN_IDS)
+    if truth.own_ids and ids is not None and ids.failed:
+        yield "ids are called wrong that are right"
+    if not truth.own_ids and results.verdict.trustworthy and results.verdict.level != "high":
+        yield "wrong ids are not noticed"
     own_run = checks.get(trust.OWN_RUNS)
     if truth.own_run is False and own_run is not None and own_run.passed:
         yield "a run of something else passes for one of the anonymizer"

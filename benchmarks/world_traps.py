@@ -45,10 +45,63 @@ def _exchanged_run(exchange: Callable[[Voices, Floats], Floats]) -> Callable[[Vo
     def world(voices: Voices) -> Case:
         turned = voices.original @ draw_rotation(voices.rng)
         runs = [turned + 0.1 * voices.noise() for _ in range(2)]
-        truth = Truth(exposed=_everybody(voices), own_run=False, one_voice=True, let_through=0)
+        truth = Truth(exposed=_everybody(voices), own_run=False, one_voice=True, let_through=0, own_ids=False)
         return Case(voices.original, runs[0], exchange(voices, runs[1]), truth=truth)
 
     return world
+
+
+Mix = Callable[[Voices], NDArray[np.int64]]
+Leak = Callable[[Voices], Callable[[], Floats]]
+
+
+def _mixed(leak: Leak, mix: Mix, *, run_too: bool = False) -> Callable[[Voices], Case]:
+    """A leak whose released vectors have each other's ids; the attackers' run has its own, or the same wrong ones."""
+
+    def world(voices: Voices) -> Case:
+        draw, order = leak(voices), mix(voices)
+        release, run = draw()[order], draw()
+        truth = Truth(exposed=_everybody(voices), own_ids=False)
+        return Case(voices.original, release, run[order] if run_too else run, truth=truth)
+
+    return world
+
+
+def _faded(kept: float, noise: float) -> Leak:
+    return lambda voices: lambda: kept * voices.original + noise * voices.noise()
+
+
+def _turned(voices: Voices) -> Callable[[], Floats]:
+    turned = voices.original @ draw_rotation(voices.rng)
+    return lambda: turned + 0.1 * voices.noise()
+
+
+def _new_voices(voices: Voices) -> Callable[[], Floats]:
+    return lambda: voices.per_person() + WITHIN * voices.noise()
+
+
+def _everything(voices: Voices) -> NDArray[np.int64]:
+    return voices.rng.permutation(len(voices.own))
+
+
+def _people(groups: int) -> Mix:
+    """The ids of one person are those of another, in the same group, throughout."""
+
+    def mix(voices: Voices) -> NDArray[np.int64]:
+        others = np.arange(voices.people)
+        for group in range(groups):
+            others[group::groups] = voices.rng.permutation(others[group::groups])
+        first = np.unique(voices.own, return_index=True)[1]
+        return np.asarray(first[others[voices.own]] + voices.take)
+
+    return mix
+
+
+def _half(voices: Voices) -> NDArray[np.int64]:
+    rows = np.arange(len(voices.own))
+    some = voices.rng.permutation(len(rows))[::2]
+    rows[some] = some[voices.rng.permutation(len(some))]
+    return rows
 
 
 def _weaker_run(voices: Voices) -> Case:
@@ -211,6 +264,21 @@ TRAPS: dict[str, World] = {
     "run shifted by a person": World(
         _exchanged_run(lambda v, run: np.roll(run, 6, axis=0)), True, "the next person's ids", people=PEOPLE
     ),
+    "mixed ids": World(_mixed(_faded(1, 0.3), _everything), True, "the release's ids are mixed up"),
+    "mixed ids, fainter": World(_mixed(_faded(0.7, 1), _everything), True, "the same, much less is kept"),
+    "mixed ids, run too": World(_mixed(_faded(0.7, 1), _everything, run_too=True), True, "both in one wrong order"),
+    "mixed ids, rotation": World(_mixed(_turned, _everything), True, "every voice is rotated alike"),
+    "mixed ids, rotation, run too": World(_mixed(_turned, _everything, run_too=True), True, "both in one wrong order"),
+    "mixed ids, own voices": World(
+        _mixed(_new_voices, _everything), True, "one new voice per person and run", most="raised"
+    ),
+    "half of the ids mixed": World(_mixed(_faded(0.7, 1), _half), True, "half of the release's ids are mixed up"),
+    "mixed people": World(_mixed(_faded(0.7, 1), _people(1)), True, "everybody has somebody else's ids"),
+    "mixed people, fainter": World(_mixed(_faded(0.5, 1), _people(1)), True, "the same, less is kept"),
+    "mixed people, run too": World(_mixed(_faded(0.7, 1), _people(1), run_too=True), True, "the run has the same ids"),
+    "mixed people, rotation": World(_mixed(_turned, _people(1)), True, "every voice is rotated alike"),
+    "mixed people, rotation, run too": World(_mixed(_turned, _people(1), run_too=True), True, "the run has the same"),
+    "mixed within gender": World(_mixed(_faded(0.7, 1), _people(2)), True, "ids of somebody else of one's gender"),
     "weaker run": World(_weaker_run, False, "the run keeps half of a voice, the release nothing", people=PEOPLE),
     "shared voices": World(_shared_voices, True, "one new voice per two people and run", people=PEOPLE, most="raised"),
     "gender and one person": World(_gender_and_one, True, "the gender, and one person", people=PEOPLE),

@@ -244,3 +244,18 @@ def test_runs_in_which_people_share_new_voices_are_runs_of_one_anonymizer(sharin
         assert p is not None
         small += p < 0.01
     assert small <= 1
+
+
+def test_a_release_whose_ids_are_mixed_up_is_unlike_a_run() -> None:
+    """Each person has one new voice per run, which no original recording shows."""
+    rng = np.random.default_rng(3)
+    original = _voices(rng, 30)
+    release, run = (
+        rng.standard_normal((30, 48))[original.codes] + 0.6 * rng.standard_normal((180, 48)) for _ in range(2)
+    )
+    exchanged = [run_difference(original, *map(original.with_vectors, (rng.permutation(release), run)))]
+    exchanged.append(run_difference(original, *map(original.with_vectors, (release, run))))
+    assert exchanged[0] is not None
+    assert exchanged[0] < 0.01
+    assert exchanged[1] is not None
+    assert exchanged[1] > 0.01

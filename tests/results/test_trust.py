@@ -206,6 +206,28 @@ def test_lengths_of_vectors_that_tell_people_apart() -> None:
     assert not made(unnoticed)[trust.LENGTHS].open
 
 
+@pytest.mark.parametrize("sign", [{"ids_p": 0.0002}, {"ids_p": 1.0, "durations": (0.05, 0.3)}])
+def test_recordings_under_the_ids_of_others(sign: dict[str, Any]) -> None:
+    wrong = replace(FINE, **sign)
+    for level, value, interval in (("low", 5.0, (2.0, 10.0)), ("raised", 30.0, (22.0, 38.0))):
+        results = replace(sample(), criteria={"linking": claim(level, value, interval)})
+        check = made(results, wrong)[trust.OWN_IDS]
+        assert check.failed
+        assert "wrong order" in sentence(check.finding)
+        assert trust.doubting_checks(replace(results, checks=(check,))) == [check]  # even if people are recognized
+    most_are_found = replace(sample(), criteria={"linking": claim("high", 90.0, (70.0, 97.0))})
+    assert not made(most_are_found, wrong)[trust.OWN_IDS].applies
+
+
+def test_recordings_with_their_own_ids() -> None:
+    results = replace(sample(), criteria={"linking": claim("low", 5.0, (2.0, 10.0))})
+    assert made(results, FINE)[trust.OWN_IDS].open
+    assert made(results, replace(FINE, ids_p=0.02))[trust.OWN_IDS].passed
+    check = made(results, replace(FINE, ids_p=1.0, durations=(0.98, 1e-9)))[trust.OWN_IDS]
+    assert check.passed
+    assert "correlation 0.98" in sentence(check.finding)
+
+
 FLATTERING = TargetVoices(
     attacker="ignorant", voices=4, known=True, reported=0.4, informed=0.1, eer_reported=38.0, eer_informed=12.0,
     gain=(0.1, 0.3),
@@ -269,6 +291,7 @@ def test_every_check_says_what_its_failure_means() -> None:
         overlap={"train_original": 2},
         targets=FLATTERING,
         ahead={"somebody": 0.4},
+        ids_p=0.0,
     )
     results = with_attackers(
         original=[eer(40)], ignorant=[eer(10), d_ece(0.1, 0.4)], informed=[eer(30)], lazy_informed=[eer(20)]
@@ -286,6 +309,7 @@ def test_every_check_says_what_its_failure_means() -> None:
         trust.HEARD: HIGHER,
         trust.ADAPTED: HIGHER,
         trust.CHANGED: "not protected at all",
+        trust.OWN_IDS: EITHER,
         trust.COPIES: LOWER,
         trust.ENOUGH: EITHER,
         trust.OTHERS: LOWER,

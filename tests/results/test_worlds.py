@@ -22,6 +22,7 @@ from benchmarks.worlds import read_kept, summary, tasks
 
 from veilmeter import assess
 from veilmeter.data.embeddings import Embeddings, unit
+from veilmeter.results.trust import OWN_IDS
 
 FAST = {"lengths": [1, 3], "measures": ["scores", "linkability"], "resamples": 30}
 
@@ -41,6 +42,14 @@ def test_people_who_can_be_recognized_are_never_called_safe(
     world: str, people: int, attackers: tuple[str, ...]
 ) -> None:
     assert not assess_world(world, people, 1, attackers, FAST).falsely_reassuring
+
+
+@pytest.mark.parametrize("world", ["mixed ids, fainter", "mixed people, rotation", "mixed within gender"])
+def test_ids_in_the_wrong_order_are_noticed(world: str) -> None:
+    outcome = assess_world(world, 24, 1, ("ignorant", "lazy-informed"), FAST)
+    assert OWN_IDS in outcome.distrust
+    assert not outcome.trustworthy
+    assert not outcome.untrue
 
 
 @pytest.mark.parametrize(

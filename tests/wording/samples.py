@@ -106,6 +106,8 @@ def levels_of_linking(finding: Finding) -> tuple[Level, ...]:
         return {"none": LEVELS, "harmless": _ALARM, "tried": _NO_ALARM, "misleading": _NO_ALARM}[str(values["effect"])]
     if finding.code == "vector_lengths":
         return LEVELS if values["passed"] else _NO_ALARM
+    if finding.code == "own_ids":
+        return LEVELS[:3]
     if finding.code == "own_runs":
         return _ALARM if values["shares_draws"] else LEVELS
     return ("low",) if finding.code == "little_voice_left" else LEVELS

@@ -30,6 +30,7 @@ from veilmeter.core.keys import key_of
 from veilmeter.data.corpus import SIDES, SpeechRole, Utterance
 from veilmeter.data.embeddings import DRAW_COLUMNS, Embeddings, concatenate, draw_names
 from veilmeter.data.matching import match_ids
+from veilmeter.metrics.exchanged_ids import duration_correlation, exchanged_ids
 from veilmeter.metrics.legal.linkability import better_impostors
 from veilmeter.metrics.vector_checks import (
     RepeatedDraws,
@@ -337,6 +338,8 @@ def trust_facts(
         release_share=release_share,
         length_p=_length_p(experiment),
         draws=draws,
+        ids_p=_ids_p(experiment, seed),
+        durations=duration_correlation(experiment.original, experiment.anonymized),
         ahead=ahead,
         ahead_of_values=ahead_of_values,
         targets=target_voices(experiment, plan.jobs, done, folders, seed=seed),
@@ -400,6 +403,14 @@ def _release_links(experiment: Experiment, seed: int) -> tuple[float | None, flo
         links.append(release_linking(*rest, seed=seed))
     found = [p for p, _ in filter(None, links)]
     return min(1.0, len(found) * min(found)) if found else None, 0.0 if everybody is None else everybody[1]
+
+
+def _ids_p(experiment: Experiment, seed: int) -> float | None:
+    """How often chance would match released recordings with as many different ones of other people: originals, or those
+    of the attackers' first run."""
+    run = [run.vectors for run in experiment.runs if run.own][:1]
+    groups = list(experiment.groups.values())
+    return exchanged_ids([experiment.original, *run], experiment.anonymized, groups, seed=seed)
 
 
 def _length_p(experiment: Experiment) -> float | None:

@@ -10,8 +10,10 @@ need not.
 key, made. If both are runs of one anonymizer, it makes no difference which is which: for each person the two are
 exchanged at random, and the distance of the two sets of recordings must not stand out. It is that of the means, of the
 covariances, and of the covariances with the originals (what becomes of a voice); each is a sum over pairs of people, so
-that an exchange changes signs only. Released recordings that are linked to other released ones of the same person show
-that there is something to find, whatever the attackers found.
+that an exchange changes signs only. Nor must each person's recordings be more alike in the run than in the release, as
+they are where the release has wrong ids; less alike they may be, as attackers draw a new voice for each recording.
+Released recordings that are linked to other released ones of the same person show that there is something to find,
+whatever the attackers found.
 
 *Target voices* (Franzreb et al. 2025, Panariello et al. 2025). An anonymizer that gives recordings target voices moves
 them to where these lie. An attacker whose copies of two people have the same target voice takes one for the other,
@@ -189,23 +191,26 @@ def run_difference(original: Embeddings, released: Embeddings, run: Embeddings, 
     covariances = (one @ one.T) ** 2 + (two @ two.T) ** 2 - (one @ two.T) ** 2 - (two @ one.T) ** 2
     kept = (before @ before.T) * means
     by_person = [whose.T @ pairs @ whose for pairs in (means, covariances, kept)]
+    counts = whose.sum(axis=0)
+    alike = np.diag(whose.T @ (two @ two.T - one @ one.T) @ whose) - whose.T @ (two**2 - one**2).sum(axis=1)
+    alike /= np.maximum(counts * (counts - 1), 1)  # without a recording and itself
     rng = np.random.default_rng([seed, 23])
-    p = _exchange_p(by_person, np.arange(len(clear.names)), rng)
+    p = _exchange_p(by_person, alike, np.arange(len(clear.names)), rng)
     together = _people_who_share_voices(whose, (one, two))
     # People who share a voice are not independent evidence of how it was drawn.
-    return p if together.max() + 1 < LEAST_SHARING else max(p, _exchange_p(by_person, together, rng))
+    return p if together.max() + 1 < LEAST_SHARING else max(p, _exchange_p(by_person, alike, together, rng))
 
 
 LEAST_SHARING = 10  # groups of people with voices of their own: two to the tenth exchanges
 SAME_VOICE = 0.8  # of how much people resemble themselves
 
 
-def _exchange_p(pairs: Sequence[Floats], groups: Codes, rng: np.random.Generator) -> float:
+def _exchange_p(pairs: Sequence[Floats], alike: Floats, groups: Codes, rng: np.random.Generator) -> float:
     """How often an exchange of the two runs, at random for each group of people, makes them differ as much."""
     number = int(groups.max()) + 1
     signs = np.concatenate([np.ones((1, number)), rng.choice([-1.0, 1.0], (DRAWS, number))])[:, groups]
-    distances = np.stack([_distances(between, signs) for between in pairs])
-    # The largest of the three, each by its place among its own exchanges.
+    distances = np.stack([*(_distances(between, signs) for between in pairs), signs @ alike])
+    # The largest of them, each by its place among its own exchanges.
     places = (distances[:, :, None] >= distances[:, None, :] - 1e-9).mean(axis=2).max(axis=0)
     return float(np.mean(places >= places[0] - 1e-12))
 

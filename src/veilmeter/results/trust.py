@@ -40,6 +40,8 @@ SURE_LENGTHS = 0.01  # probability that chance alone relates the lengths of vect
 SURE_RUN = 0.01  # probability that two runs of one anonymizer differ as much
 SURE_RELEASE = 0.01  # probability that chance alone links released recordings to each other
 MOST_BEYOND = 2  # times the known set of draws, by what copies show of it
+SURE_IDS = 0.001  # probability that chance alone matches recordings with so many different ones of other people
+MOST_UNRELATED = 0.01  # probability that chance alone relates durations as closely
 SURE_DRAWS = 0.05  # probability that chance alone keeps the likeness of so many copies
 NEARLY_ALL = 99.5  # percent linked: a risk that can't be higher
 LEAST_LINKED = 0.5  # of the way from chance to certainty, on original speech
@@ -60,6 +62,7 @@ SESSIONS = "enrollment and trials of different sessions"
 TIES = "scores without ties"
 UPRIGHT = "scores are not inverted"
 OWN_RUNS = "attackers ran the anonymizer"
+OWN_IDS = "recordings have their own ids"
 RELEASE = "the release agrees with the attackers"
 LENGTHS = "vector lengths tell nothing"
 DRAWS = "no finite set left untried"
@@ -68,7 +71,7 @@ STILL_SPEECH = "anonymized recordings are speech"
 
 # Units of figures and limits; all others are percentages.
 UNITS = {ADAPTED: POINTS, ENOUGH: POINTS, OTHERS: "count", OWN_RUNS: "count", UPRIGHT: "bit"}
-UNITS |= {RELEASE: "p-value", LENGTHS: "p-value", DRAWS: "p-value"}
+UNITS |= {OWN_IDS: "p-value", RELEASE: "p-value", LENGTHS: "p-value", DRAWS: "p-value"}
 
 WITHIN_RELEASE = "within_release"  # detail of linking: raised as released recordings link to each other
 
@@ -89,7 +92,9 @@ class TrustFacts:
     people of whom attackers have no run; `release_p` how often chance would link the release to itself as well, and
     `release_share` how far it is linked so, from chance (0) to certainty (1); `draws` what copies show about draws;
     `ahead` of each person, and `ahead_of_values` of each value of an attribute of recordings, the share of other people
-    who fit their original recordings at least as well as they do themselves.
+    who fit their original recordings at least as well as they do themselves; `ids_p` how often chance would match
+    anonymized recordings with as many different ones of other people; `durations` how closely those of both sides are
+    related, and how often chance alone would relate them so (None: not known, or all alike).
     """
 
     compared: int = 0
@@ -107,6 +112,8 @@ class TrustFacts:
     release_p: float | None = None
     release_share: float = 0.0
     draws: RepeatedDraws | None = None
+    ids_p: float | None = None
+    durations: tuple[float, float] | None = None
     ahead: Mapping[str, float] = field(default_factory=dict)
     ahead_of_values: Mapping[Reference, float] = field(default_factory=dict)
 
@@ -169,6 +176,7 @@ def checks(results: Results, facts: TrustFacts) -> tuple[Check, ...]:
         check_everybody_heard(results, facts, limits.get("weak_attacker", WEAK)),
         check_adaptation(results),
         check_changes(facts),
+        check_ids(results.criteria.get("linking"), facts),
         check_copies(facts),
         check_speakers(results.criteria.get("linking"), limits.get("precision", PRECISION)),
         check_training(results, facts),
@@ -333,6 +341,20 @@ def check_changes(facts: TrustFacts) -> Check:
     finding = Finding.of("recordings_unchanged", unchanged=count, compared=total, let_through=facts.let_through)
     count += facts.let_through
     return Check(name=CHANGED, finding=finding, passed=not count, figure=100 * count / total, limit=0.0)
+
+
+def check_ids(linking: Criterion | None, facts: TrustFacts) -> Check:
+    """A recording under another's id is looked for among the wrong people's, and nobody is found. Where most are
+    found, ids that are wrong in part change no claim."""
+    if linking is None or linking.level == "high":
+        return _not_applicable(OWN_IDS, Finding("ids_not_compared"), "either")
+    if facts.ids_p is None and facts.durations is None:
+        return Check(name=OWN_IDS, finding=Finding("recordings_not_compared"), passed=None, limit=SURE_IDS)
+    exchanged = facts.ids_p is not None and facts.ids_p < SURE_IDS
+    correlation, unrelated_p = facts.durations or (None, 0.0)
+    sign = "exchanged" if exchanged else "unrelated" if unrelated_p > MOST_UNRELATED else "none"
+    finding = Finding.of("own_ids", sign=sign, durations=correlation)
+    return Check(name=OWN_IDS, finding=finding, passed=sign == "none", figure=facts.ids_p, limit=SURE_IDS)
 
 
 def check_copies(facts: TrustFacts) -> Check:

@@ -321,6 +321,8 @@ declare(
 )
 declare("recordings_not_compared", slot="unchanged")
 declare("recordings_unchanged", slot="unchanged", unchanged=int, compared=int, let_through=int)
+declare("ids_not_compared", slot="own_ids")
+declare("own_ids", slot="own_ids", sign=Literal["none", "exchanged", "unrelated"], durations=float | None)
 declare("copies_not_sought", slot="copies")
 declare("copies", slot="copies", passed=bool, copies=int, trials=int, released=int)
 declare("linking_without_interval", slot="enough")

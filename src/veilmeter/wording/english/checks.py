@@ -115,6 +115,26 @@ def _recordings_unchanged(unchanged: int, compared: int, let_through: int) -> st
     return " ".join(sentences)
 
 
+WORDS.say("ids_not_compared", "Whether recordings have the ids of others was not tested, or changes nothing.")
+
+
+@WORDS.words("own_ids")
+def _own_ids(sign: Literal["none", "exchanged", "unrelated"], durations: float | None = None) -> str:
+    if sign == "exchanged":
+        return (
+            "Anonymized recordings resemble recordings of other people, nearly each a different one, more than chance "
+            "explains: ids are in the wrong order on one side or in a run, or the anonymizer gives people each other's "
+            "voices. Check some ids against their recordings."
+        )
+    if sign == "unrelated":
+        return (
+            "Anonymized recordings are not longer where their originals are: the ids of one side are probably in the "
+            "wrong order. Listen to some pairs."
+        )
+    agree = "" if durations is None else f" Durations agree with those of the originals (correlation {durations:.2f})."
+    return f"No sign was found that recordings have the ids of other people's recordings.{agree}"
+
+
 WORDS.say("copies_not_sought", "Copies of recordings in enrollment and trials were not looked for.")
 
 
@@ -237,7 +257,7 @@ def _own_runs(runs: int, shares_draws: bool, unlike: bool, not_covered: int) -> 
         sentence = (
             "The run given as the attackers' own does not resemble the release: two runs of one anonymizer hardly ever "
             "differ so much. What attackers learned from it may not hold for the release. Give a run of exactly the "
-            "system and key that made the release, on the same recordings."
+            "system and key that made the release, on the same recordings and with the right ids."
         )
     if not_covered:
         people = count(not_covered, "enrolled person", "enrolled people")

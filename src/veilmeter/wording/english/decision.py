@@ -149,6 +149,7 @@ REMEDIES = {
     "or leave out those whom it does not know.",
     "adaptation helps": "Give the attackers more training speech: their adaptation failed, and a real attacker may do better.",
     "anonymized differs from original": "Check the files: some anonymized recordings seem to be hardly changed, or not at all.",
+    "recordings have their own ids": "Check the ids: recordings seem to bear those of other people's recordings.",
     "no copies in enrollment and trials": "Remove duplicates: some recordings are in both the enrollment and the trials.",
     "enough speakers": "Assess more people: the figures are still imprecise.",
     "training speakers are others": "Train the attackers on people who are not assessed.",

@@ -250,7 +250,7 @@ TEXTS = {
     "attackers.no_margin": "Marge pour de meilleurs attaquants : aucun attaquant simulé ici ne relie plus que le plus fort des "
     "attaquants publiés ({paper}, {found} enregistrements sur 100). Cela ne borne pas ce que trouveront de futurs attaquants. "
     "Pour voir ce que les attaquants ont gagné depuis une évaluation antérieure, comparez les deux évaluations.",
-    "attackers.chosen": "Pour l'ensemble des personnes, ce dossier retient {found} sur 100 : l'attaquant est choisi sur une partie des "
+    "attackers.chosen": "Pour l'ensemble des personnes, ce dossier retient {found} sur 100 : le chiffre qui compte est choisi sur une partie des "
     "personnes et évalué sur les autres, car le plus élevé de plusieurs chiffres est trop élevé en moyenne.",
     "attackers.severity": "gravité, si cet attaquant est réaliste",
     "attackers.not_measured": "non mesuré",
@@ -337,6 +337,7 @@ CHECKS = {
     "everybody is recognized on original speech": "Chacun est reconnu sur la parole d'origine",
     "adaptation helps": "L'adaptation aide",
     "anonymized differs from original": "L'anonymisé diffère de l'original",
+    "recordings have their own ids": "Les enregistrements portent leur propre identifiant",
     "no copies in enrollment and trials": "Pas de copies entre référence et essais",
     "enough speakers": "Assez de locuteurs",
     "training speakers are others": "Les locuteurs d'entraînement sont d'autres personnes",

@@ -55,6 +55,7 @@ _SAY = {
     # --- vérifications
     "original_not_measured": "La reconnaissance des personnes sur la parole d'origine n'a pas été mesurée.",
     "recordings_not_compared": "Les enregistrements d'origine et anonymisés n'ont pas pu être comparés entre eux.",
+    "ids_not_compared": "On n'a pas cherché si des enregistrements portent l'identifiant d'autres, ou cela ne change rien.",
     "copies_not_sought": "On n'a pas cherché de copies d'enregistrements entre référence et essais.",
     "linking_without_interval": "Aucun taux de corrélation avec intervalle n'a été mesuré.",
     "no_training_speech": "Aucune parole d'entraînement n'a été fournie.",
@@ -378,6 +379,16 @@ def _recordings_unchanged(unchanged: int, compared: int, let_through: int) -> st
     return " ".join(said) or f"{capitalize(of_all)}, aucun n'est identique à son original."
 
 
+_OWN_IDS = {
+    "none": "Rien n'indique que des enregistrements portent l'identifiant de ceux d'autres personnes.",
+    "exchanged": "Les enregistrements anonymisés ressemblent à ceux d'autres personnes, presque chacun à un autre, plus que le hasard ne l'explique : "
+    "des identifiants sont dans le mauvais ordre, ou l'anonymiseur donne aux gens la voix les uns des autres. Vérifiez quelques identifiants.",
+    "unrelated": "Les enregistrements anonymisés ne sont pas plus longs quand leurs originaux le sont : les identifiants d'un côté sont sans doute "
+    "dans le mauvais ordre. Écoutez quelques paires.",
+}
+WORDS.words("own_ids")(lambda sign, durations=None: _OWN_IDS[sign])
+
+
 @WORDS.words("copies")
 def _copies(passed: bool, copies: int, trials: int, released: int = 0) -> str:
     said = f"Sur {whole(trials)} enregistrements d'essai, {whole(copies)} figurent aussi dans la référence, {whole(released)} du seul côté anonymisé"
@@ -453,10 +464,7 @@ def _release_linked(passed: bool, recognized: bool, own_voices: bool, share: flo
     if recognized:
         return f"{linked}, ce dont le niveau de risque tient déjà compte."
     if passed and not own_voices:
-        return (
-            "Par leur ressemblance, les enregistrements diffusés d'une même personne ne sont pas reliés entre eux plus "
-            "souvent que par hasard."
-        )
+        return "Par leur ressemblance, les enregistrements diffusés d'une même personne ne sont pas reliés entre eux plus souvent que par hasard."
     return f"{linked}, bien qu'aucun attaquant ne les relie à des originaux : qui sait qui parle dans l'un d'eux trouve les autres."
 
 
@@ -563,6 +571,7 @@ _REMEDIES = {
     "everybody is recognized on original speech": "Évaluer avec un système qui reconnaît chacun sans anonymisation, ou exclure ceux qu'il ne reconnaît pas.",
     "adaptation helps": "Donner plus de parole d'entraînement aux attaquants : leur adaptation a échoué.",
     "anonymized differs from original": "Vérifier les fichiers : des enregistrements anonymisés ont à peine changé, ou pas du tout.",
+    "recordings have their own ids": "Vérifier les identifiants : des enregistrements semblent porter ceux d'enregistrements d'autres personnes.",
     "no copies in enrollment and trials": "Retirer les doublons : des enregistrements sont à la fois dans la référence et les essais.",
     "enough speakers": "Évaluer plus de personnes : les chiffres sont encore imprécis.",
     "training speakers are others": "Entraîner les attaquants sur des personnes qui ne sont pas évaluées.",
