@@ -60,7 +60,7 @@ def test_noise_gives_nothing_away_and_nothing_else(verdicts: dict[str, Assessmen
     found = levels(one)
     assert {found[name] for name in ("linking", "singling_out", "disclosure", "inversion", "inference")} == {"low"}
     assert found["distinctiveness"] == "high"
-    assert one.headline.startswith("None of the attackers that were run did better than chance.")
+    assert one.headline.startswith("None of the attackers that were run did significantly better than chance.")
     assert one.results.verdict.remarks[-1].code == "little_voice_left"
     assert one.trustworthy
     assert one.results.people.unprotected == ()

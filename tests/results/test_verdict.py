@@ -138,7 +138,7 @@ def test_the_luck_of_the_luckiest_is_said() -> None:
         chance=Chance(draws=500, tests=10, best_link=12.0, exposed=0.3, exposed_p=1.0),
     )
     headline = text(conclude(results, FINE).verdict.headline)
-    assert headline.startswith("None of the attackers that were run did better than chance.")
+    assert headline.startswith("None of the attackers that were run did significantly better than chance.")
     assert "the luckiest of all these attackers may reach 12 by chance alone" in headline
 
 
@@ -449,3 +449,13 @@ def test_no_figure_is_above_what_the_luckiest_reaches() -> None:
     assert "luckiest" not in text(conclude(results, FINE).verdict.headline)
     results = replace(measured(ignorant=[with_p(3.0, 0.2, speakers=100, low=0.0, high=10.0)]), chance=chance)
     assert "may reach 4 by chance alone" in text(conclude(results, FINE).verdict.headline)
+
+
+def test_under_wrong_ids_nobody_is_said_to_have_lost_their_voice() -> None:
+    """Nothing is found, and voices seem alike, because recordings of different people bear one person's ids."""
+    quiet = measured(ignorant=[with_p(5.0, 0.4, low=2.0, high=9.0)])
+    alike = Estimate(name="g_vd", value=-30.0, unit="dB")
+    quiet = replace(quiet, parts={"similarity": Part(name="similarity", estimates=Estimates([alike]))})
+    for facts, told in ((FINE, True), (replace(FINE, ids_p=0.0001), False)):
+        remarks = conclude(quiet, facts).verdict.remarks
+        assert any(remark.code == "little_voice_left" for remark in remarks) is told

@@ -18,6 +18,7 @@ from veilmeter.results.levels import SEVERITY, worst_level
 from veilmeter.results.model import Criterion, Part, Results, Verdict
 from veilmeter.results.people import Traits, people, people_beside
 from veilmeter.results.trust import (
+    OWN_IDS,
     OWN_RUNS,
     RELEASE,
     UTILITY_PENDING,
@@ -103,7 +104,9 @@ def _more_may_be_kept(results: Results) -> bool:
 
 def _remarks(results: Results, risks: Sequence[Criterion]) -> Iterator[Finding]:
     apart = results.criteria.get("distinctiveness")
-    if risks and all(criterion.level == "low" for criterion in risks) and apart is not None and apart.level == "high":
+    nothing_found = risks and all(criterion.level == "low" for criterion in risks)
+    wrong_ids = any(check.failed for check in results.checks if check.name == OWN_IDS)
+    if nothing_found and apart is not None and apart.level == "high" and not wrong_ids:
         yield Finding("little_voice_left", severity="warning")
     if _pseudonyms(results):
         yield Finding("one_voice_per_speaker", severity="warning")

@@ -195,7 +195,9 @@ WORDS.say(
     "speech_needed",
     "linking, singling out, similarity, inversion, inference and usability: they need speech or vectors",
 )
-WORDS.say("disclosure_removed_unknown", "the share of disclosure removed: it needs the attackers {attackers}")
+WORDS.say(
+    "disclosure_removed_unknown", "the share of disclosure removed: it needs attackers that were not run ({attackers})"
+)
 
 # --- what an attacker lacks
 

@@ -17,7 +17,7 @@ _OPENINGS = {
     "high": "People can be recognized.",
     "raised": "Protection is partial.",
     "unknown": "Too little was measured to say whether people can be recognized.",
-    "low": "None of the attackers that were run did better than {luck}.",
+    "low": "None of the attackers that were run did significantly better than {luck}.",
 }
 
 
@@ -160,7 +160,7 @@ def _how_sure(estimate: Estimate, looked_at: str, chance: str, explained: bool, 
     if estimate.interval is None:
         return f"Among {looked_at}, {chance} does not explain that."
     low, high = estimate.interval
-    return f"The true share may be anything from {low:.0f} to {high:.0f} of 100, allowing for {looked_at}."
+    return f"This person's true share may be anything from {low:.0f} to {high:.0f} of 100, allowing for {looked_at}."
 
 
 @WORDS.words("channels")

@@ -80,7 +80,7 @@ _SAY = {
     "family_not_asked_for": "{family} n'a pas été demandé",
     "no_scores_given": "aucun score n'a été fourni",
     "speech_needed": "corrélation, individualisation, similarité, inversion, inférence et utilité : il faut de la parole ou des vecteurs",
-    "disclosure_removed_unknown": "la part de divulgation supprimée : il faut les attaquants {attackers}",
+    "disclosure_removed_unknown": "la part de divulgation supprimée : il faut des attaquants qui n'ont pas été simulés ({attackers})",
     "runs_without_enrollment": "les passages de l'attaquant n'ont aucun des enregistrements de référence",
     "runs_of_few_people": "les passages de l'attaquant ont des enregistrements de moins de deux personnes connues",
     "backend_untrained": "le classifieur {backend} a besoin de parole d'entraînement",
@@ -137,7 +137,7 @@ _VERDICTS = {
     "high": "Des personnes peuvent être reconnues.",
     "raised": "La protection est partielle.",
     "unknown": "Trop peu a été mesuré pour dire si des personnes peuvent être reconnues.",
-    "low": "Aucun des attaquants simulés n'a fait mieux que le hasard.",
+    "low": "Aucun des attaquants simulés n'a fait significativement mieux que le hasard.",
 }
 WORDS.words("verdict")(lambda level: _VERDICTS[level])
 _RISKS = {"overestimated": "plus élevé", "underestimated": "plus bas", "either": "plus bas ou plus élevé"}
@@ -246,7 +246,7 @@ def _worst_person(
             f"{said} Le hasard {'' if explained else 'ne '}l'explique{'' if explained else ' pas'}, pour {looked_at}."
         )
     low, high = estimate.interval
-    return f"{said} La proportion réelle peut être de {low:.0f} à {high:.0f} sur 100, compte tenu de {looked_at}."
+    return f"{said} Pour cette personne, la proportion réelle peut être de {low:.0f} à {high:.0f} sur 100, compte tenu de {looked_at}."
 
 
 @WORDS.words("linking")
