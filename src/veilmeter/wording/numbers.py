@@ -41,8 +41,8 @@ def roughly(number: int) -> str:
 def span(value: float, interval: tuple[float, float] | None, digits: int = 0) -> str:
     """A value and its 95 % interval, in the one notation that there is.
 
-    >>> span(71.2, (64.4, 78.0)), span(3.25, None, 1)
-    ('71 [64, 78]', '3.2')
+    >>> span(71.2, (64.4, 78.0)), span(3.25, None, 1), span(2.0, (-0.3, 5.0))
+    ('71 [64, 78]', '3.2', '2 [0, 5]')
     """
     shown = localize(_round(value, digits))
     if interval is None:
@@ -52,7 +52,7 @@ def span(value: float, interval: tuple[float, float] | None, digits: int = 0) ->
 
 
 def _round(value: float, digits: int) -> str:
-    return f"{value:,.{digits}f}" if math.isfinite(value) else format_number(value)
+    return f"{value:z,.{digits}f}" if math.isfinite(value) else format_number(value)  # z: no -0
 
 
 def of_hundred(estimate: Estimate, of: Estimate | None = None) -> str:

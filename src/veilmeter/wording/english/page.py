@@ -51,8 +51,15 @@ CHECKS = {
         "The attacker recognizes people in original speech.",
         "The attacker hardly recognizes people even in original speech.",
     ),
-    "adaptation helps": ("Attackers who know more find more.", "Attackers who know more do not find more."),
+    "adaptation helps": (
+        "No attacker who knows more finds significantly less.",
+        "An attacker who knows more finds significantly less.",
+    ),
     "anonymized differs from original": ("All recordings were changed.", "Some recordings seem hardly changed."),
+    "recordings have their own ids": (
+        "No recording seems to have the id of somebody else's.",
+        "Recordings seem to have the ids of other people's.",
+    ),
     "no copies in enrollment and trials": (
         "No recording is on both sides of the comparison.",
         "Some recordings are on both sides of the comparison.",
@@ -66,7 +73,7 @@ CHECKS = {
         "Attackers were trained on the people they look for.",
     ),
     "enrollment and trials of different sessions": (
-        "Voices were recognized, not rooms or microphones.",
+        "Rooms or microphones can hardly have been recognized instead of voices.",
         "Rooms or microphones may have been recognized instead of voices.",
     ),
     "attackers ran the anonymizer": (
