@@ -243,6 +243,14 @@ def test_what_was_chosen_for_an_attacker_is_said_in_words() -> None:
     assert [_text_of(value) for value in values] == ["informed: backend plda", "informed, ignorant"]
 
 
+@pytest.mark.parametrize("trustworthy", [True, False])
+def test_a_level_that_is_not_to_be_relied_on_is_not_told_alone(trustworthy: bool) -> None:
+    results = sample()
+    told = replace(results, verdict=replace(results.verdict, trustworthy=trustworthy))
+    (first, *_) = compare([told, told], resamples=10).summary
+    assert ("risk, but this result is not trustworthy." in text(first)) is not trustworthy
+
+
 def test_the_summary_compares_like_with_like() -> None:
     """The worst case may be that of a group; what holds for everybody comes first."""
     results = sample()

@@ -496,7 +496,8 @@ def _summary(
 ) -> Iterator[tuple[Finding, ...]]:
     """Each run's worst case, and how many differences are significant, either way."""
     for run in runs:
-        level = Finding.of("run_level", run=run.reference, level=run.results.verdict.level)
+        verdict = run.results.verdict
+        level = Finding.of("run_level", run=run.reference, level=verdict.level, trustworthy=verdict.trustworthy)
         criterion = run.results.criteria.get("linking")
         cases = () if criterion is None else worst_cases(run.results, criterion)
         individual = individual_of(run.results)

@@ -376,7 +376,7 @@ declare("not_protected")
 declare("distrusted")
 
 # --- runs side by side, tables of systems, gates
-declare("run_level", run=Reference, level=Level)
+declare("run_level", run=Reference, level=Level, trustworthy=bool)
 declare("differences_counted", run=Reference, first=Reference, total=int, significant=int, safer=int, riskier=int)
 declare("run_given_twice")
 declare("run_distrusted", run=Reference)

@@ -128,8 +128,8 @@ def _own_ids(sign: Literal["none", "exchanged", "unrelated"], durations: float |
         )
     if sign == "unrelated":
         return (
-            "Anonymized recordings are not longer where their originals are: the ids of one side are probably in the "
-            "wrong order. Listen to some pairs."
+            "The durations of anonymized recordings are unrelated to those of their originals: the ids of one side are "
+            "probably in the wrong order. Listen to some pairs."
         )
     agree = "" if durations is None else f" Durations agree with those of the originals (correlation {durations:.2f})."
     return f"No sign was found that recordings have the ids of other people's recordings.{agree}"

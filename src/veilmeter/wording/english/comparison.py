@@ -12,7 +12,10 @@ from veilmeter.wording.numbers import count, full, listing
 
 WORDS = Catalog()
 
-WORDS.say("run_level", "{run}: {level} risk.")
+
+@WORDS.words("run_level")
+def _run_level(run: Reference, level: Level, trustworthy: bool) -> str:
+    return f"{shown(run)}: {level} risk{'' if trustworthy else ', but this result is not trustworthy'}."
 
 
 @WORDS.words("differences_counted")
