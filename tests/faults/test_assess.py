@@ -160,5 +160,5 @@ def test_a_read_only_folder(done: Path, assessment: Arguments, command: Command,
     for arguments in (assessment(out, "--jobs", 1), ["report", str(out)]):
         code, _, err = command(*arguments)
         assert code == 2
-        assert "can't write (change its permissions, or choose another folder)" in err
+        assert "this file system is read-only (choose another folder)" in err
         assert "Traceback" not in err

@@ -72,7 +72,7 @@ def test_a_read_only_folder(speech: Path, own_extractor: str, command: Command, 
     arguments = embedding(speech, out, own_extractor) if what == "embed" else anonymizing(speech, out)
     code, _, err = command(*arguments)
     assert code == 2
-    assert "can't write (change its permissions, or choose another folder)" in err
+    assert "this file system is read-only (choose another folder)" in err
     assert "Traceback" not in err
     assert not list(out.iterdir())
 

@@ -480,9 +480,10 @@ def as_veilmeter_error(error: OSError, path: str | Path) -> VeilmeterError:
     if error.errno in (errno.EEXIST, errno.ENOTDIR):
         what = "this link leads nowhere" if os.path.islink(path) else "this is a file, not a folder"
         return VeilmeterError(what, path=path, fix="choose another output folder")
-    if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-        what = "can't write" if error.errno == errno.EROFS else "permission denied"
-        return VeilmeterError(what, path=path, fix="change its permissions, or choose another folder")
+    if error.errno == errno.EROFS:
+        return VeilmeterError("this file system is read-only", path=path, fix="choose another folder")
+    if error.errno in (errno.EACCES, errno.EPERM):  # of reading or writing
+        return VeilmeterError("permission denied", path=path, fix="change the permissions, or choose another folder")
     return VeilmeterError(error.strerror or str(error), path=path)
 
 
