@@ -210,7 +210,7 @@ def test_a_closed_terminal_and_quit_stop_as_ctrl_c_does(how: str, program: str) 
     process.send_signal(number)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert errors.startswith("stopped; what was done is kept")
+    assert errors.startswith("stopped; the same command goes on")
 
 
 def test_nohup_is_respected() -> None:
@@ -302,6 +302,20 @@ def test_a_signal_after_the_work_changes_nothing(how: signal.Signals) -> None:
     assert stop_when("leaving", how, "-c", LEAVING) == (3, "")
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_user_code_that_takes_a_stream_away_keeps_no_command_from_leaving(stream: str) -> None:
+    program = LEAVING.replace("raise SystemExit", f"sys.{stream} = None\n    raise SystemExit")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_full_streams_change_no_exit_code() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "veilmeter.cli", "measure", "nowhere.txt"]
+        done = subprocess.run(command, stdout=full, stderr=full, timeout=100, check=False)
+    assert done.returncode == 2
+
+
 def test_a_function_that_never_ends_does_not_keep_the_command_from_leaving() -> None:
     program = LEAVING.replace("sleep(1)", "sleep(150)").replace(
         "command.app", "command.LEAVING_SECONDS = 0.2\ncommand.app"
@@ -354,4 +368,4 @@ def test_a_signal_for_the_whole_group_prints_no_traceback(
     os.killpg(process.pid, how)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert errors == "stopped; what was done is kept, the same command goes on from there\n"
+    assert errors == "stopped; the same command goes on from what is finished\n"

@@ -182,7 +182,7 @@ def _explain(error: Exception) -> NoReturn:
     if isinstance(error, BrokenPipeError) and output_is_closed():
         raise SystemExit(Exit.PIPE_CLOSED) from None
     if isinstance(error, OSError):
-        _wrong(str(as_veilmeter_error(error, error.filename or "a file")))
+        _wrong(str(as_veilmeter_error(error, error.filename or "a file or the output")))
     if isinstance(error, MemoryError):
         _wrong("there is not enough memory for this (use fewer --jobs, a smaller input or a larger machine)")
     _our_mistake(error)
@@ -210,11 +210,11 @@ def _leave_at_once(code: int) -> NoReturn:
     limit = threading.Timer(LEAVING_SECONDS, os._exit, (code,))
     limit.daemon = True
     limit.start()
-    with suppress(OSError):  # the terminal is closed
-        if code == Exit.STOPPED:
-            print("stopped; what was done is kept, the same command goes on from there", file=sys.stderr)
-        sys.stderr.flush()
-        sys.stdout.flush()
+    if code == Exit.STOPPED:
+        _tell("stopped; the same command goes on from what is finished")
+    for stream in filter(None, (sys.stderr, sys.stdout)):  # a plug-in may have taken one away
+        with suppress(OSError):  # the terminal is closed, or the disk is full
+            stream.flush()
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     os._exit(code)
@@ -230,18 +230,23 @@ def _flush() -> None:
             raise SystemExit(Exit.PIPE_CLOSED) from None
 
 
+def _tell(text: str) -> None:
+    """On standard error, which may be closed or full: the exit code tells it, too."""
+    with suppress(OSError):
+        print(text, file=sys.stderr)
+
+
 def _wrong(text: str) -> NoReturn:
-    print(f"error: {_printable(text)}", file=sys.stderr)
+    _tell(f"error: {_printable(text)}")
     raise SystemExit(Exit.WRONG_INPUT) from None
 
 
 def _our_mistake(error: Exception) -> NoReturn:
     if os.environ.get("VEILMETER_DEBUG"):
         raise error
-    print(
+    _tell(
         f"error: something went wrong inside veilmeter: {_printable(describe_error(error))}\n"
-        "This is a mistake of ours. Please report it with what VEILMETER_DEBUG=1 and the same command print.",
-        file=sys.stderr,
+        "This is a mistake of ours. Please report it with what VEILMETER_DEBUG=1 and the same command print."
     )
     raise SystemExit(Exit.OUR_MISTAKE) from None
 
